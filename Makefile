@@ -1,7 +1,7 @@
 # Everything a developer runs; `make help` lists it. No root, nothing outside the checkout but pip's and ansible-test's caches.
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 /usr/bin/python3; do \
 	$$p -c 'import sys, venv; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $$p && break; done)
-VENV := $(CURDIR)/.venv
+VENV := .venv
 TREE := $(VENV)/collections/ansible_collections/gpuops/sharing
 PIP := $(VENV)/bin/python -m pip install --quiet --quiet --disable-pip-version-check
 
@@ -12,7 +12,7 @@ help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /make \1\t/p' $(MAKEFILE_LIST) | expand -t 18
 
 demo: $(VENV)/demo driver ## share one card of a mocked machine: before, after, again, and back
-	@PATH="$(VENV)/bin:$$PATH" ANSIBLE_COLLECTIONS_PATH=$(VENV)/collections tests/demo/run
+	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" ANSIBLE_COLLECTIONS_PATH="$(CURDIR)/$(VENV)/collections" tests/demo/run
 
 test: $(VENV)/test driver ## lint, sanity, unit, contract, integration: one ansible-core, one Python
 	@tests/run lint sanity unit contract integration
@@ -27,7 +27,7 @@ bench: $(VENV)/test driver ## what a run costs, as ratios
 	@tests/run bench
 
 driver: $(VENV)/demo
-	@$(MAKE) --no-print-directory -C tests/mock_driver PYTHON=$(VENV)/bin/python
+	@$(MAKE) --no-print-directory -C tests/mock_driver PYTHON=$(CURDIR)/$(VENV)/bin/python
 
 clean: ## remove all that the targets above made in the checkout
 	rm -rf .venv .nox .ansible .mypy_cache .ruff_cache .pytest_cache .hypothesis tests/output tests/mock_driver/build

@@ -1,0 +1,160 @@
+# Copyright (c) 2026 gpuops.sharing contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Imports in plugins/module_utils point down only: a file may import its own floor or a lower one, never a higher one.
+
+Run without arguments it checks the checkout and prints each import that breaks a rule.
+"""
+
+from __future__ import annotations
+
+import ast
+import pathlib
+import sys
+import typing as t
+
+UTILS = pathlib.Path(__file__).resolve().parents[2] / "plugins" / "module_utils"
+PACKAGE = "ansible_collections.gpuops.sharing.plugins.module_utils"
+
+# A name stands for itself and all below it; the longest name that fits counts.
+FLOORS = {
+    "_errors": 1,
+    "_gpu": 1,
+    "_command": 1,
+    "_driver": 2,
+    "_selection": 3,
+    "_mps.limits": 3,
+    "_mps.live": 3,
+    "_mps.wish": 3,
+    "_convergence": 4,
+    "_mps.control": 4,
+    "_mps.daemons": 4,
+    "_mps.process": 4,
+    "_ansible": 5,
+}
+DRIVER, PURE = 2, 3
+# What would be input or output on the floor of pure functions.
+IMPURE = {
+    "ctypes",
+    "fcntl",
+    "glob",
+    "io",
+    "os",
+    "pathlib",
+    "shutil",
+    "signal",
+    "socket",
+    "subprocess",
+    "tempfile",
+    "time",
+}
+# Whoever may import these, by name.
+RESERVED = {"ansible": "_ansible", "pynvml": "_driver.nvml"}
+
+
+def floor_of(name: str) -> int | None:
+    """The floor of a file or package by its dotted name below module_utils."""
+    parts = name.split(".")
+    for length in range(len(parts), 0, -1):
+        floor = FLOORS.get(".".join(parts[:length]))
+        if floor is not None:
+            return floor
+    return None
+
+
+def within(name: str, room: str) -> bool:
+    return name == room or name.startswith(room + ".")
+
+
+def imports(tree: ast.AST, name: str, is_package: bool) -> t.Iterator[tuple[int, str, list[str]]]:
+    """Yield (line, absolute dotted module, names taken from it) of each import."""
+    home = f"{PACKAGE}.{name}".split(".")
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield node.lineno, alias.name, []
+        elif isinstance(node, ast.ImportFrom):
+            up = node.level - (1 if is_package else 0)
+            base = home[: len(home) - up] if node.level else []
+            yield node.lineno, ".".join(base + (node.module or "").split(".")).strip("."), [a.name for a in node.names]
+
+
+class Floors:
+    """The files below one module_utils folder, and what is wrong with their imports."""
+
+    def __init__(self, utils: pathlib.Path) -> None:
+        self.files: dict[str, pathlib.Path] = {}
+        for path in sorted(utils.rglob("*.py")):
+            parts = path.relative_to(utils).with_suffix("").parts
+            self.files[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+        self.edges: dict[str, set[str]] = {name: set() for name in self.files}
+
+    def complaints(self) -> list[str]:
+        found = [complaint for name in self.files if name for complaint in self._file(name)]
+        return found + self._circles()
+
+    def _file(self, name: str) -> t.Iterator[str]:
+        path = self.files[name]
+        is_package = path.name == "__init__.py"
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        if is_package:
+            if tree.body:
+                yield f"{name}/__init__.py: is not empty"
+            return
+        floor = floor_of(name)
+        if floor is None:
+            yield f"{name}: has no floor; give it one in tests/lint/floors.py"
+            return
+        for line, module, names in imports(tree, name, is_package):
+            place = f"{name}:{line}"
+            if module == PACKAGE or module.startswith(PACKAGE + "."):
+                yield from self._inside(name, floor, place, self._targets(module, names))
+                continue
+            top = module.split(".", maxsplit=1)[0]
+            if top in RESERVED and not within(name, RESERVED[top]):
+                yield f"{place}: imports {top}, which only {RESERVED[top]} may"
+            if floor == PURE and top in IMPURE:
+                yield f"{place}: imports {top}, but floor {PURE} is pure functions on values"
+
+    def _targets(self, module: str, names: list[str]) -> set[str]:
+        below = module[len(PACKAGE) + 1 :]
+        files = {f"{below}.{name}".strip(".") for name in names}
+        return {file for file in files if file in self.files} or {below}
+
+    def _inside(self, name: str, floor: int, place: str, targets: set[str]) -> t.Iterator[str]:
+        for target in sorted(targets):
+            other = floor_of(target)
+            if other is None:
+                yield f"{place}: imports {target}, which has no floor"
+            elif other > floor:
+                yield f"{place}: floor {floor} imports {target} of floor {other}"
+            elif floor == PURE and other == DRIVER:
+                yield f"{place}: imports {target}, but floor {PURE} never touches a driver"
+            elif target in self.edges:
+                self.edges[name].add(target)
+
+    def _circles(self) -> list[str]:
+        done: set[str] = set()
+        found: list[str] = []
+
+        def visit(name: str, trail: list[str]) -> None:
+            if name in trail:
+                found.append("imports in a circle: " + " -> ".join([*trail[trail.index(name) :], name]))
+            elif name not in done:
+                for other in sorted(self.edges[name]):
+                    visit(other, [*trail, name])
+                done.add(name)
+
+        for name in self.edges:
+            visit(name, [])
+        return found
+
+
+def main() -> int:
+    complaints = Floors(UTILS).complaints()
+    for complaint in complaints:
+        print(complaint)
+    return 1 if complaints else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
