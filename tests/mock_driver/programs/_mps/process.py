@@ -1,0 +1,43 @@
+# Copyright (c) 2026 gpuops.sharing contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""How a stand-in looks to somebody who reads /proc, and how it leaves its parent."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import resource
+
+_PR_SET_NAME = 15
+
+
+def set_name(name: str) -> None:
+    """Sets what /proc/PID/comm shows; the kernel keeps 15 characters, as it does for the real programs."""
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_NAME, name.encode(), 0, 0, 0)
+
+
+def close_inherited(keep: tuple[int, ...] = ()) -> None:
+    """Closes all but stdin, stdout, stderr and `keep`.
+
+    NVIDIA's daemon keeps what it inherits, a caller's flock included; this one does not, so that a test's pipes and
+    locks end with the test.
+    """
+    soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    try:
+        highest = max(int(name) for name in os.listdir("/proc/self/fd"))
+    except OSError:
+        highest = soft
+    low = 3
+    for descriptor in sorted(keep):
+        os.closerange(low, descriptor)
+        low = descriptor + 1
+    os.closerange(low, highest + 1)
+
+
+def detach_output() -> None:
+    """Turns stdin, stdout and stderr into /dev/null."""
+    null = os.open(os.devnull, os.O_RDWR)
+    for descriptor in (0, 1, 2):
+        os.dup2(null, descriptor)
+    if null > 2:
+        os.close(null)

@@ -1,0 +1,51 @@
+# Copyright (c) 2026 gpuops.sharing contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The stand-in server: is on the cards as a process, tells the daemon that it is ready, and waits for the end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import stat
+
+import _machine
+from _mps import channel, process
+from _mps.channel import Channel, Closed
+
+_NAME = "nvidia-cuda-mps-server"
+
+
+def _daemon() -> Channel | None:
+    """The line to a stand-in daemon; NVIDIA's own daemon gives its servers /dev/null instead."""
+    if not stat.S_ISSOCK(os.fstat(0).st_mode):
+        return None
+    return Channel(socket.socket(fileno=os.dup(0)))
+
+
+def _wait(daemon: Channel) -> int | None:
+    """Waits for the daemon's word; None when the daemon is gone, which a server survives."""
+    try:
+        while daemon.receive()[0] != channel.FINISH:
+            pass
+    except Closed:
+        return None
+    return 0
+
+
+def main() -> int:
+    daemon = _daemon()
+    # NVIDIA's daemon hands down its descriptors, among them a front end's stdout: keeping it would make its reader wait.
+    process.detach_output()
+    process.close_inherited(keep=(daemon.fileno(),) if daemon else ())
+    process.set_name(_NAME)
+    if not _machine.add_server(os.getpid()):
+        return 1
+    if daemon is not None:
+        if _machine.fault(_NAME) != _machine.NEVER_READY:
+            daemon.send(channel.READY)
+        status = _wait(daemon)
+        if status is not None:
+            return status
+    while True:
+        signal.pause()
