@@ -1,0 +1,261 @@
+# Copyright (c) 2026 gpuops.sharing contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""PRIVATE to the collection. Make the host's MPS daemons as wished: read, plan, apply, read back."""
+
+from __future__ import annotations
+
+import os
+import typing as t
+
+from .._command import Commands
+from .._convergence import store
+from .._convergence.steps import Step, carry_out
+from .._driver.interface import Driver
+from .._errors import CommandTimeout, DoesNotFit, NotReadBack, StateUnreadable
+from .._gpu import Gpu
+from . import directories, files, limits, process, record
+from .control import PROGRAM, Control, missing_program
+from .live import Daemon, Stray
+from .plan import Action, Observed, Plan, Wanted
+from .record import Memory
+from .resolve import Resolved
+from .service import SYSTEMD_CONFIGURATION, Systemd
+
+
+class Host:
+    """A host's MPS daemons. ``service`` is systemd or none; ``stop_timeout`` (seconds) bounds a stop."""
+
+    def __init__(self, driver: t.Callable[[], Driver], commands: Commands, service: str, state_directory: str, stop_timeout: int) -> None:
+        self._driver = driver
+        self._commands = commands
+        self._service = service
+        self._state = state_directory
+        self._stop_timeout = stop_timeout
+        self._systemd = Systemd(commands)
+        self._memory = Memory({}, {})
+
+    # --- read
+
+    def memory(self) -> Memory:
+        """Return what earlier runs remembered."""
+        daemons, modes = (os.path.join(self._state, name) for name in ("daemons.json", "compute_modes.json"))
+        try:
+            return record.from_json(store.read_json(daemons), store.read_json(modes))
+        except StateUnreadable as exc:
+            if exc.message.startswith("it"):
+                exc.message = f"Cannot use the state in {self._state} ({daemons}, {modes}): {exc.message}; repair or move the file away and run again"
+            raise
+
+    def configuration(self, name: str, memory: Memory) -> str:
+        """Return the directory of a daemon's files."""
+        service = memory.daemons[name].service if name in memory.daemons else self._service
+        return SYSTEMD_CONFIGURATION if service == "systemd" else self._state
+
+    def observe(self, pipes: t.Mapping[str, str], memory: Memory, force: bool) -> dict[str, Observed]:
+        """Return what is there of each daemon; ``pipes`` has the wished pipe directory by name."""
+        names = sorted(set(pipes) | set(memory.daemons))
+        managed = [name for name in names if self._service == "systemd" or (name in memory.daemons and memory.daemons[name].service == "systemd")]
+        units = self._systemd.units(managed)
+        running = process.daemons()
+        seen = {}
+        for name in names:
+            old = memory.daemons.get(name)
+            pipe = old.pipe_directory if old else pipes[name]
+            daemon = self._read(pipe, force)
+            moved = name in pipes and pipes[name] != pipe
+            seen[name] = Observed(
+                daemon=daemon,
+                at_new_directory=self._read(pipes[name], force) if moved else None,
+                strays=_strays(running, pipe, daemon),
+                unit=units.get(name),
+                files=self._files(name, memory),
+            )
+        return seen
+
+    def _read(self, pipe: str, force: bool) -> Daemon | None:
+        """With force, a daemon that hangs counts as one that no longer answers, so that it can be ended."""
+        try:
+            return Control(self._commands, pipe).read()
+        except CommandTimeout:
+            if force:
+                return None
+            raise
+
+    def _files(self, name: str, memory: Memory) -> dict[str, str]:
+        directory = self.configuration(name, memory)
+        contents = {file: store.read_text(os.path.join(directory, file)) for file in files.names(name)}
+        return {file: content for file, content in contents.items() if content is not None}
+
+    # --- check what only the host can tell
+
+    def check(self, steps: Plan, wanted: Wanted, unit_may_come: bool) -> None:
+        """Refuse, before anything is changed, what the host does not bear."""
+        starting = [action.name for action in steps.actions if action.kind in ("start", "limit")]
+        if starting and self._commands.which(PROGRAM) is None and not unit_may_come:
+            raise DoesNotFit(missing_program())
+        for name in starting:
+            wish = wanted.resolved[name].wish
+            directories.check_pipe(wish.pipe_directory, name)
+            directories.check_log(wish.log_directory, name)
+        if starting:
+            directories.check_shared_memory()
+        if starting and self._service == "systemd" and not unit_may_come:
+            for unit in self._systemd.units(starting).values():
+                self._systemd.require_template(unit)
+
+    # --- apply
+
+    def apply(self, steps: Plan, wanted: Wanted, memory: Memory, observed: t.Mapping[str, Observed]) -> None:
+        """Carry out the plan; what failed midway is undone as far as it can be."""
+        self._memory = memory
+        carry_out([self._step(action, steps, wanted, memory, observed) for action in steps.actions])
+
+    def _step(self, action: Action, steps: Plan, wanted: Wanted, memory: Memory, observed: t.Mapping[str, Observed]) -> Step:
+        name = action.name
+        seen = observed.get(name)
+        resolved = wanted.resolved.get(name)
+        if action.kind == "set_mode" and action.gpu:
+            return self._mode_step(action.text, action.gpu, action.mode)
+        if action.kind == "remember":
+            return Step(action.text, lambda: self._remember(steps.memory), lambda: self._remember(memory))
+        if action.kind == "reload":
+            return Step(action.text, self._systemd.reload, lambda: None)
+        if action.kind in ("enable", "disable"):
+            there, back = (self._systemd.enable, self._systemd.disable)
+            do, undo = (there, back) if action.kind == "enable" else (back, there)
+            return Step(action.text, lambda: do(name), lambda: undo(name))
+        if action.kind == "remove":
+            return Step(action.text, lambda: self._remove(name, memory))
+        if action.kind == "stop" and seen:
+            return Step(action.text, lambda: self._stop(name, seen.daemon, memory))
+        if action.kind == "end_stray" and seen:
+            return Step(action.text, lambda: self._end_strays(seen.strays))
+        if resolved is None or seen is None:
+            raise AssertionError(f"no such step: {action}")
+        if action.kind == "write":
+            return Step(action.text, lambda: self._write(name, files.render(resolved), memory), lambda: self._write(name, seen.files, memory))
+        if action.kind == "start":
+            return Step(action.text, lambda: self._start(resolved), lambda: self._stop(name, None, self._memory))
+        if action.kind == "limit" and seen.daemon:
+            before = seen.daemon.limits
+            return Step(action.text, lambda: self._limit(resolved, before), lambda: self._send(resolved.wish.pipe_directory, limits.commands(before)))
+        raise AssertionError(f"no such step: {action}")
+
+    def _mode_step(self, text: str, card: Gpu, mode: str) -> Step:
+        driver = self._driver()
+
+        def change(to: str) -> None:
+            driver.set_compute_mode(card, to)
+            now = driver.compute_mode(card)
+            if now != to:
+                raise NotReadBack(f"The driver reported success, but the compute mode of {card.label} reads {now}, not {to}")
+
+        return Step(text, lambda: change(mode), lambda: change(str(card.compute_mode)))
+
+    def _remember(self, memory: Memory) -> None:
+        daemons, modes = record.to_json(memory)
+        # the modes first: they must be safe before any is changed
+        store.write_json(os.path.join(self._state, "compute_modes.json"), modes)
+        store.write_json(os.path.join(self._state, "daemons.json"), daemons)
+        self._memory = memory
+
+    def _write(self, name: str, contents: t.Mapping[str, str], memory: Memory) -> None:
+        directory = self.configuration(name, self._memory if name in self._memory.daemons else memory)
+        for file in files.names(name):
+            path = os.path.join(directory, file)
+            if file in contents:
+                store.write_text(path, contents[file])
+            else:
+                store.remove(path)
+
+    def _remove(self, name: str, memory: Memory) -> None:
+        directory = self.configuration(name, memory)
+        for file in files.names(name):
+            store.remove(os.path.join(directory, file))
+        if name in memory.daemons:
+            directories.remove_pipe(memory.daemons[name].pipe_directory)
+        directories.remove_empty(directory)
+        if not self._memory.daemons and not self._memory.modes:
+            for file in ("daemons.json", "compute_modes.json"):
+                store.remove(os.path.join(self._state, file))
+            directories.remove_empty(self._state)
+
+    def _start(self, resolved: Resolved) -> None:
+        wish = resolved.wish
+        control = Control(self._commands, wish.pipe_directory)
+        if self._service == "systemd":
+            self._systemd.start(wish.name)
+        else:
+            directories.make(wish.pipe_directory, wish.log_directory)
+            control.launch(files.environment(resolved))
+        daemon = control.read()
+        if daemon is None:
+            raise NotReadBack(f"Daemon '{wish.name}' was started, but nothing answers on {wish.pipe_directory}; see {wish.log_directory}/control.log")
+        known = self._memory.daemons[wish.name]._replace(pid=daemon.pid, started=daemon.started)
+        self._remember(self._memory._replace(daemons={**self._memory.daemons, wish.name: known}))
+        self._limit(resolved, daemon.limits)
+
+    def _limit(self, resolved: Resolved, now: limits.Limits) -> None:
+        self._send(resolved.wish.pipe_directory, limits.commands(resolved.limits, now))
+
+    def _send(self, pipe: str, lines: t.Sequence[str]) -> None:
+        if lines:
+            Control(self._commands, pipe).send(lines)
+
+    def _stop(self, name: str, daemon: Daemon | None, memory: Memory) -> None:
+        old = memory.daemons.get(name)
+        if old is None:
+            return
+        control = Control(self._commands, old.pipe_directory)
+        daemon = daemon or control.read()
+        for server in daemon.servers if daemon else ():
+            for client in server.clients:
+                control.terminate_client(server.pid, client)
+        if old.service == "systemd":
+            self._systemd.stop(name)
+            self._systemd.forget_failure(name)
+        elif daemon:
+            control.quit(self._stop_timeout)
+        if daemon and not process.await_end(daemon.pid, daemon.started, self._stop_timeout + self._commands.timeout):
+            raise NotReadBack(f"Daemon '{name}' (pid {daemon.pid}) was asked to stop and still runs")
+
+    def _end_strays(self, strays: t.Sequence[Stray]) -> None:
+        for stray in strays:
+            children = [(child, process.start_time(child)) for child in stray.children]
+            if not process.end(stray.pid, stray.started, self._stop_timeout):
+                raise NotReadBack(f"The control daemon {stray.pid} cannot be ended")
+            for child, started in children:
+                if started is not None and not process.end(child, started, self._stop_timeout):
+                    raise NotReadBack(f"The MPS server {child} cannot be ended")
+
+    # --- read back
+
+    def verify(self, wanted: Wanted, observed: t.Mapping[str, Observed]) -> None:
+        """Compare what is there now with the wish."""
+        for name, resolved in wanted.resolved.items():
+            daemon = observed[name].daemon
+            if daemon is None:
+                raise NotReadBack(f"Daemon '{name}' shall run, but nothing answers on {resolved.wish.pipe_directory}")
+            if daemon.limits != resolved.limits:
+                raise NotReadBack(
+                    f"Daemon '{name}' took the limits without a word, but they read {_show(daemon.limits)}, not {_show(resolved.limits)}; see {resolved.wish.log_directory}/control.log"
+                )
+            if daemon.devices != resolved.uuids:
+                raise NotReadBack(f"Daemon '{name}' runs for {daemon.devices}, not for {resolved.uuids}")
+        for wish in wanted.wishes:
+            left = observed[wish.name].daemon
+            if not wish.started and left:
+                raise NotReadBack(f"Daemon '{wish.name}' shall not run, but answers on {left.pipe_directory} (pid {left.pid})")
+
+
+def _show(value: limits.Limits) -> str:
+    sizes = ", ".join(f"{limits.show_size(mib)} on device {ordinal}" for ordinal, mib in value.memory)
+    return f"{limits.show_percentage(value.tenths)} %" + (f" and {sizes}" if sizes else " and no memory limit")
+
+
+def _strays(running: t.Sequence[process.Found], pipe: str, daemon: Daemon | None) -> tuple[Stray, ...]:
+    return tuple(
+        Stray(found.pid, found.started, found.uid, pipe, process.children(found.pid))
+        for found in running
+        if found.environment.get("CUDA_MPS_PIPE_DIRECTORY") == pipe and (daemon is None or daemon.pid != found.pid)
+    )
