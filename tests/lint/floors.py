@@ -15,21 +15,14 @@ import typing as t
 UTILS = pathlib.Path(__file__).resolve().parents[2] / "plugins" / "module_utils"
 PACKAGE = "ansible_collections.gpuops.sharing.plugins.module_utils"
 
-# A name stands for itself and all below it; the longest name that fits counts.
+# A name stands for itself and all below it.
 FLOORS = {
-    "_errors": 1,
-    "_gpu": 1,
-    "_command": 1,
-    "_driver": 2,
-    "_selection": 3,
-    "_mps.limits": 3,
-    "_mps.live": 3,
-    "_mps.wish": 3,
-    "_convergence": 4,
-    "_mps.control": 4,
-    "_mps.daemons": 4,
-    "_mps.process": 4,
-    "_ansible": 5,
+    5: ["_ansible"],
+    4: ["_convergence", "_mps.control", "_mps.daemons", "_mps.directories", "_mps.process", "_mps.service"],
+    3: ["_compute_mode", "_selection"]
+    + ["_mps.files", "_mps.limits", "_mps.live", "_mps.plan", "_mps.record", "_mps.resolve", "_mps.wish"],
+    2: ["_driver"],
+    1: ["_command", "_errors", "_gpu"],
 }
 DRIVER, PURE = 2, 3
 # What would be input or output on the floor of pure functions.
@@ -51,18 +44,13 @@ IMPURE = {
 RESERVED = {"ansible": "_ansible", "pynvml": "_driver.nvml"}
 
 
-def floor_of(name: str) -> int | None:
-    """The floor of a file or package by its dotted name below module_utils."""
-    parts = name.split(".")
-    for length in range(len(parts), 0, -1):
-        floor = FLOORS.get(".".join(parts[:length]))
-        if floor is not None:
-            return floor
-    return None
-
-
 def within(name: str, room: str) -> bool:
     return name == room or name.startswith(room + ".")
+
+
+def floor_of(name: str) -> int | None:
+    """The floor of a file or package by its dotted name below module_utils."""
+    return next((floor for floor, rooms in FLOORS.items() if any(within(name, room) for room in rooms)), None)
 
 
 def imports(tree: ast.AST, name: str, is_package: bool) -> t.Iterator[tuple[int, str, list[str]]]:
