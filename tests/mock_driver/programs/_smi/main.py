@@ -1,0 +1,68 @@
+# Copyright (c) 2026 gpuops.sharing contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The program: which question was asked, and the answer on stdout; nothing ever goes to stderr, as with the real one."""
+
+from __future__ import annotations
+
+import sys
+
+import _machine
+from _smi import errors, modify, options, query, selection
+from _smi.errors import NvmlError, Stop
+from _smi.nvml import Nvml
+
+
+def _list(nvml: Nvml) -> int:
+    total = selection.count(nvml, "Unable to determine the number of available GPUs: {}\n")
+    if not total:
+        sys.stdout.write("No devices found.\n")
+    status = 0
+    for index in range(total):
+        try:
+            device = nvml.device(index)
+        except NvmlError as error:
+            reason = selection.lost_or_unknown(error.code)
+            sys.stdout.write(f"Unable to determine the device handle for gpu {index}: {reason}")
+            status = errors.status(error.code)
+            continue
+        try:
+            name = device.name()
+        except NvmlError as error:
+            sys.stdout.write(f"Unable to determine the product name for gpu {index}: {errors.value(error.code)}\n")
+            status = errors.status(error.code)
+            continue
+        try:
+            uuid = device.uuid()
+        except NvmlError as error:
+            uuid = errors.value(error.code)
+        sys.stdout.write(f"GPU {index}: {name} (UUID: {uuid})\n")
+    return status
+
+
+def _run(arguments: list[str]) -> int:
+    nvml = Nvml()
+    found = options.parse(arguments)
+    wrong = _machine.fault("nvidia-smi")
+    _machine.misbehave(wrong)
+    if "list" in found:
+        return _list(nvml)
+    devices = selection.select(nvml, found.get("id"))
+    write = sys.stdout.write
+    if "compute_mode" in found:
+        modify.compute_mode(write, devices, found["as:compute_mode"], found["compute_mode"], wrong == _machine.LIE)
+    elif "persistence_mode" in found:
+        option, value = found["as:persistence_mode"], found["persistence_mode"]
+        modify.persistence_mode(write, devices, option, value, wrong == _machine.LIE)
+    elif "query_gpu" in found:
+        write(query.gpus(nvml, devices, found["query_gpu"], found["format"]))
+    elif "query_compute_apps" in found:
+        write(query.compute_apps(nvml, devices, found["query_compute_apps"], found["format"]))
+    return 0
+
+
+def main(arguments: list[str]) -> int:
+    try:
+        return _run(arguments)
+    except Stop as stop:
+        sys.stdout.write(stop.text)
+        return stop.status

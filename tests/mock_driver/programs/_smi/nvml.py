@@ -1,0 +1,229 @@
+# Copyright (c) 2026 gpuops.sharing contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""NVML through ctypes, and only where the library is the mocked driver."""
+
+from __future__ import annotations
+
+import ctypes
+from ctypes import byref, c_char, c_int, c_uint, c_ulonglong, c_void_p
+from dataclasses import dataclass
+from typing import Any
+
+from _smi import errors
+from _smi.errors import NvmlError, Stop
+
+LIBRARY = "libnvidia-ml.so.1"
+# The symbol that only the mocked driver has.
+MARK = "mockDriverVersion"
+_NAME = 96
+_UNKNOWN_MEMORY = 2**64 - 1
+MEBIBYTE = 2**20
+
+
+class _PciInfo(ctypes.Structure):
+    _fields_ = [
+        ("busIdLegacy", c_char * 16),
+        ("domain", c_uint),
+        ("bus", c_uint),
+        ("device", c_uint),
+        ("pciDeviceId", c_uint),
+        ("pciSubSystemId", c_uint),
+        ("busId", c_char * 32),
+    ]
+
+
+class _Memory(ctypes.Structure):
+    _fields_ = [("version", c_uint)] + [(name, c_ulonglong) for name in ("total", "reserved", "free", "used")]
+
+
+class _ProcessInfo(ctypes.Structure):
+    _fields_ = [
+        ("pid", c_uint),
+        ("usedGpuMemory", c_ulonglong),
+        ("gpuInstanceId", c_uint),
+        ("computeInstanceId", c_uint),
+    ]
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Device memory in MiB."""
+
+    total: int
+    reserved: int
+    free: int
+    used: int
+
+
+@dataclass(frozen=True)
+class Process:
+    """A process on a card; memory in MiB, None where the driver does not say."""
+
+    pid: int
+    kind: str
+    memory: int | None
+
+
+class Device:
+    """A card. Every method raises NvmlError with the code of a call that failed."""
+
+    def __init__(self, library: Nvml, handle: c_void_p) -> None:
+        self._nvml = library
+        self._handle = handle
+
+    def _call(self, function: str, *arguments: Any) -> None:
+        self._nvml.call(f"nvmlDevice{function}", self._handle, *arguments)
+
+    def _text(self, function: str) -> str:
+        buffer = ctypes.create_string_buffer(_NAME)
+        self._call(function, buffer, c_uint(_NAME))
+        return buffer.value.decode(errors="replace")
+
+    def _number(self, function: str, *arguments: Any) -> int:
+        result = c_uint()
+        self._call(function, *arguments, byref(result))
+        return result.value
+
+    def index(self) -> int:
+        return self._number("GetIndex")
+
+    def uuid(self) -> str:
+        return self._text("GetUUID")
+
+    def name(self) -> str:
+        return self._text("GetName")
+
+    def serial(self) -> str:
+        return self._text("GetSerial")
+
+    def pci(self) -> _PciInfo:
+        info = _PciInfo()
+        self._call("GetPciInfo_v3", byref(info))
+        return info
+
+    def bus_id(self) -> str:
+        return self.pci().busId.decode()
+
+    def memory(self) -> Memory:
+        info = _Memory(version=ctypes.sizeof(_Memory) | 2 << 24)
+        self._call("GetMemoryInfo_v2", byref(info))
+        return Memory(*(getattr(info, name) // MEBIBYTE for name in ("total", "reserved", "free", "used")))
+
+    def compute_capability(self) -> tuple[int, int]:
+        major, minor = c_int(), c_int()
+        self._call("GetCudaComputeCapability", byref(major), byref(minor))
+        return major.value, minor.value
+
+    def compute_mode(self) -> int:
+        return self._number("GetComputeMode")
+
+    def set_compute_mode(self, mode: int) -> None:
+        self._call("SetComputeMode", c_uint(mode))
+
+    def persistence_mode(self) -> bool:
+        return bool(self._number("GetPersistenceMode"))
+
+    def set_persistence_mode(self, enabled: bool) -> None:
+        self._call("SetPersistenceMode", c_uint(enabled))
+
+    def mig_mode(self) -> tuple[bool, bool]:
+        """Current and pending."""
+        current, pending = c_uint(), c_uint()
+        self._call("GetMigMode", byref(current), byref(pending))
+        return bool(current.value), bool(pending.value)
+
+    def number(self, function: str, *arguments: int) -> int:
+        """Any reading that is one unsigned number."""
+        return self._number(function, *(c_uint(argument) for argument in arguments))
+
+    def processes(self) -> list[Process]:
+        found: dict[int, Process] = {}
+        for kind, function in (
+            ("G", "GetGraphicsRunningProcesses_v3"),
+            ("C", "GetComputeRunningProcesses_v3"),
+            ("M+C", "GetMPSComputeRunningProcesses_v3"),
+        ):
+            for entry in self._running(function):
+                memory = None if entry.usedGpuMemory == _UNKNOWN_MEMORY else entry.usedGpuMemory // MEBIBYTE
+                found[entry.pid] = Process(entry.pid, kind, memory)
+        return sorted(found.values(), key=lambda process: process.pid)
+
+    def _running(self, function: str) -> list[_ProcessInfo]:
+        size = 1024
+        count = c_uint(size)
+        entries = (_ProcessInfo * size)()
+        try:
+            self._call(function, byref(count), entries)
+        except NvmlError:
+            return []
+        return list(entries[: count.value])
+
+
+class Nvml:
+    """The library, initialised."""
+
+    def __init__(self) -> None:
+        try:
+            self._library = ctypes.CDLL(LIBRARY)
+        except OSError:
+            raise _missing() from None
+        if not hasattr(self._library, MARK):
+            raise Stop(f"mock nvidia-smi: the {LIBRARY} found is not the mocked driver; nothing was done\n", 2)
+        try:
+            self.call("nvmlInitWithFlags", c_uint(0))
+        except NvmlError as error:
+            raise _init_failed(error.code) from None
+
+    def call(self, function: str, *arguments: Any) -> None:
+        code = getattr(self._library, function)(*arguments)
+        if code:
+            raise NvmlError(code)
+
+    def count(self) -> int:
+        result = c_uint()
+        self.call("nvmlDeviceGetCount_v2", byref(result))
+        return result.value
+
+    def device(self, index: int) -> Device:
+        handle = c_void_p()
+        self.call("nvmlDeviceGetHandleByIndex_v2", c_uint(index), byref(handle))
+        return Device(self, handle)
+
+    def _system_text(self, function: str) -> str:
+        buffer = ctypes.create_string_buffer(_NAME)
+        self.call(function, buffer, c_uint(_NAME))
+        return buffer.value.decode(errors="replace")
+
+    def driver_version(self) -> str:
+        return self._system_text("nvmlSystemGetDriverVersion")
+
+    def cuda_version(self) -> str:
+        version = c_int()
+        self.call("nvmlSystemGetCudaDriverVersion_v2", byref(version))
+        return f"{version.value // 1000}.{version.value % 1000 // 10}"
+
+    def process_name(self, pid: int) -> str:
+        buffer = ctypes.create_string_buffer(1024)
+        self.call("nvmlSystemGetProcessName", c_uint(pid), buffer, c_uint(1024))
+        return buffer.value.decode(errors="replace")
+
+
+def _missing() -> Stop:
+    return Stop(
+        "NVIDIA-SMI couldn't find libnvidia-ml.so library in your system. Please make sure that the NVIDIA Display "
+        "Driver is properly installed and present in your system.\n"
+        "Please also try adding directory that contains libnvidia-ml.so to your system PATH.\n",
+        errors.LIBRARY_NOT_FOUND,
+    )
+
+
+def _init_failed(code: int) -> Stop:
+    if code == errors.LIBRARY_NOT_FOUND:
+        return _missing()
+    if code == errors.DRIVER_NOT_LOADED:
+        return Stop(
+            "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure that the latest "
+            "NVIDIA driver is installed and running.\n\n",
+            code,
+        )
+    return Stop(f"Failed to initialize NVML: {errors.value(code)}\n", errors.status(code))
