@@ -26,20 +26,7 @@ FLOORS = {
 }
 DRIVER, PURE = 2, 3
 # What would be input or output on the floor of pure functions.
-IMPURE = {
-    "ctypes",
-    "fcntl",
-    "glob",
-    "io",
-    "os",
-    "pathlib",
-    "shutil",
-    "signal",
-    "socket",
-    "subprocess",
-    "tempfile",
-    "time",
-}
+IMPURE = {"ctypes", "fcntl", "io", "os", "pathlib", "shutil", "signal", "socket", "subprocess", "tempfile", "time"}
 # Whoever may import these, by name.
 RESERVED = {"ansible": "_ansible", "pynvml": "_driver.nvml"}
 
