@@ -34,7 +34,9 @@ static bool listed(const struct process *process, enum list list)
 {
     switch (process->kind) {
     case PROCESS_GRAPHICS: return list == LIST_GRAPHICS;
-    case PROCESS_MPS_CLIENT: return list == LIST_MPS; /* the server is an ordinary compute process */
+    /* In both: nvidia-smi marks M+C what it finds in the compute list and in the MPS list, and shows nothing of what is
+     * in the MPS list alone. The server is an ordinary compute process. */
+    case PROCESS_MPS_CLIENT: return list != LIST_GRAPHICS;
     default: return list == LIST_COMPUTE;
     }
 }
@@ -60,7 +62,7 @@ const struct process *process_next(const struct target *target, enum list list, 
 uint64_t process_memory(const struct target *target)
 {
     uint64_t memory = 0;
-    for (enum list list = LIST_COMPUTE; list <= LIST_MPS; list++) {
+    for (enum list list = LIST_COMPUTE; list <= LIST_GRAPHICS; list++) {
         const struct process *process;
         for (unsigned int at = 0; (process = process_next(target, list, &at));) memory += process->memory;
     }

@@ -24,6 +24,7 @@ struct state *machine;
 static int file = -1;
 static unsigned int initialised; /* nvmlInit calls less nvmlShutdown calls */
 static unsigned int sleep_after;
+static struct gpu before_lie[MAX_GPUS];
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 
 static const char *state_path(void)
@@ -146,7 +147,13 @@ bool call_begin(struct call *call, uint32_t gpu)
     int code = fault_code(function_names[call->function], gpu);
     if (code < 0) return true;
     if (code == FAULT_HANG) hang();
-    call->result = code == FAULT_LIE ? NVML_SUCCESS : (nvmlReturn_t)code;
+    if (code == FAULT_LIE) {
+        /* The call runs and answers as ever, but what it changed is put back. */
+        call->lies = true;
+        memcpy(before_lie, machine->gpus, sizeof before_lie);
+        return true;
+    }
+    call->result = (nvmlReturn_t)code;
     return false;
 }
 
@@ -170,6 +177,10 @@ static void record(const struct call *call)
 
 nvmlReturn_t call_end(struct call *call)
 {
+    if (call->lies) {
+        memcpy(machine->gpus, before_lie, sizeof before_lie);
+        machine->changes = call->changes_before;
+    }
     if (call->mapped) {
         record(call);
         flock(file, LOCK_UN);

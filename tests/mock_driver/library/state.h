@@ -21,7 +21,7 @@ struct call {
     uint32_t gpu;
     nvmlReturn_t result;
     uint64_t changes_before;
-    bool mapped;
+    bool mapped, lies;
 };
 
 extern struct state *machine;

@@ -71,9 +71,10 @@ nvmlReturn_t nvmlInternalGetExportTable(const void **table, const unsigned char 
     NEED(table && guid && memcmp(guid, known, sizeof known) == 0, NOT_FOUND);
     entries[0] = (const void *)sizeof entries;
     for (unsigned int i = 1; i < ENTRIES; i++) entries[i] = (const void *)not_supported;
+    /* Which list is which was seen in the process table that nvidia-smi 535 prints. */
     entries[213] = (const void *)list_compute;
-    entries[214] = (const void *)list_graphics;
-    entries[215] = (const void *)list_mps;
+    entries[214] = (const void *)list_mps;
+    entries[215] = (const void *)list_graphics;
     entries[230] = (const void *)pcie_generation;
     *table = entries;
     return NVML_SUCCESS;
