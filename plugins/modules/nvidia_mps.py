@@ -215,6 +215,11 @@ service:
   description: Who starts and stops the daemons, V(systemd) or V(none).
   returned: success
   type: str
+python:
+  description: The Python interpreter that ran the module on the host.
+  returned: success
+  type: str
+  sample: /usr/bin/python3
 restart_pending:
   description: Names of daemons whose unit was changed after they started.
   returned: success

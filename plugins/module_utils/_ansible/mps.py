@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
@@ -130,17 +131,21 @@ def _result(wanted: Wanted, steps: Plan, before: Reading, after: Reading, predic
     modes = {gpu.uuid: gpu.compute_mode for gpu in after.gpus}
     if predicted:
         modes.update({action.gpu.uuid: action.mode for action in steps.actions if action.gpu})
-    ours = {uuid for resolved in wanted.resolved.values() for uuid in resolved.uuids} | set(before.memory.modes)
+    ours = [gpu for gpu in before.gpus if gpu.uuid in _concerned(wanted, before)]
     pending = [name for name, seen in after.observed.items() if seen.unit and seen.unit.restart_pending]
     return {
         "changed": bool(steps.actions),
-        "gpus": [task.entry(gpu, {"compute_mode": gpu.compute_mode}, {"compute_mode": modes.get(gpu.uuid)}) for gpu in before.gpus if gpu.uuid in ours],
+        "gpus": [task.entry(gpu, {"compute_mode": gpu.compute_mode}, {"compute_mode": modes.get(gpu.uuid)}) for gpu in ours],
         "daemons": [_show(entry, wanted, after, predicted) for entry in wanted.wishes],
         "steps": [action.text for action in steps.actions],
         "remaining": sorted(steps.memory.daemons),
         "service": wanted.service,
         "restart_pending": pending,
-        "diff": {"before": _picture(wanted, before), "after": _prediction(wanted, before, modes) if predicted else _picture(wanted, after)},
+        "diff": {
+            "before": _cards(ours, {gpu.uuid: gpu.compute_mode for gpu in before.gpus}) + _daemons(before),
+            "after": _cards(ours, modes) + (_prediction(wanted, before) if predicted else _daemons(after)),
+        },
+        "python": sys.executable,
         "backend": backend,
         "reset_required": False,
         "reboot_required": False,
@@ -183,16 +188,17 @@ def _show(entry: wish.Wish, wanted: Wanted, after: Reading, predicted: bool) -> 
     return shown
 
 
-def _picture(wanted: Wanted, reading: Reading) -> str:
-    """Draw the host's state for the diff: a line a card, a line a daemon."""
-    return _cards(wanted, reading, {gpu.uuid: gpu.compute_mode for gpu in reading.gpus}) + "".join(
-        f"daemon {name}: {_describe(seen, reading.gpus)}\n" for name, seen in sorted(reading.observed.items())
-    )
+def _concerned(wanted: Wanted, before: Reading) -> set[str]:
+    """UUIDs of the cards that this run or an earlier one has to do with."""
+    return {uuid for resolved in wanted.resolved.values() for uuid in resolved.uuids} | set(before.memory.modes)
 
 
-def _cards(wanted: Wanted, reading: Reading, modes: t.Mapping[str | None, str | None]) -> str:
-    ours = {uuid for resolved in wanted.resolved.values() for uuid in resolved.uuids} | set(reading.memory.modes)
-    return "".join(f"{gpu.label}: compute mode {modes.get(gpu.uuid)}\n" for gpu in reading.gpus if gpu.uuid in ours)
+def _cards(gpus: t.Sequence[Gpu], modes: t.Mapping[str | None, str | None]) -> str:
+    return "".join(f"{gpu.label}: compute mode {modes.get(gpu.uuid)}\n" for gpu in gpus)
+
+
+def _daemons(reading: Reading) -> str:
+    return "".join(f"daemon {name}: {_describe(seen, reading.gpus)}\n" for name, seen in sorted(reading.observed.items()))
 
 
 def _describe(seen: Observed, gpus: t.Sequence[Gpu]) -> str:
@@ -208,8 +214,8 @@ def _limits(value: limits.Limits) -> str:
     return f"{limits.show_percentage(value.tenths)} % of the threads, " + (f"memory {sizes}" if sizes else "no memory limit")
 
 
-def _prediction(wanted: Wanted, before: Reading, modes: t.Mapping[str | None, str | None]) -> str:
-    lines = _cards(wanted, before, modes)
+def _prediction(wanted: Wanted, before: Reading) -> str:
+    lines = ""
     listed = {entry.name: entry for entry in wanted.wishes}
     for name, seen in sorted(before.observed.items()):
         resolved = wanted.resolved.get(name)
