@@ -6,8 +6,9 @@ from __future__ import annotations
 
 import pathlib
 
-import floors
 import pytest
+
+import floors
 
 
 def complaints(folder: pathlib.Path, files: dict[str, str]) -> list[str]:

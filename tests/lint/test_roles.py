@@ -7,6 +7,7 @@ from __future__ import annotations
 import pathlib
 
 import pytest
+
 import roles
 
 
