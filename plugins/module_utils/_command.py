@@ -24,7 +24,11 @@ class Run(t.Protocol):
     """Run a program in the C locale within a time limit (seconds); raise CommandTimeout when it does not end."""
 
     def __call__(
-        self, argv: t.Sequence[str], stdin: str | None = None, environment: t.Mapping[str, str] | None = None, limit: float | None = None
+        self,
+        argv: t.Sequence[str],
+        stdin: str | None = None,
+        environment: t.Mapping[str, str] | None = None,
+        limit: float | None = None,
     ) -> Answer: ...
 
 

@@ -18,7 +18,11 @@ def parse_mode(value: t.Any, option: str = "mode") -> str:
     allowed = ", ".join(SETTABLE_COMPUTE_MODES)
     meant = COMPUTE_MODE_BY_NUMBER.get(int(name)) if name.isdigit() else name.lower().replace(" ", "_")
     if meant == "exclusive_thread":
-        raise BadOption(option, name, f"is exclusive_thread, which NVIDIA removed from its drivers; exclusive_process is what takes its place (one of: {allowed})")
+        raise BadOption(
+            option,
+            name,
+            f"is exclusive_thread, which NVIDIA removed from its drivers; exclusive_process is what takes its place (one of: {allowed})",
+        )
     if meant in SETTABLE_COMPUTE_MODES:
         raise BadOption(option, name, f"give the mode by its name: {meant}")
     raise BadOption(option, name, f"is no compute mode; give one of: {allowed}")
@@ -30,6 +34,7 @@ def plan(gpus: t.Sequence[Gpu], mode: str) -> list[Gpu]:
     for gpu in differing:
         if gpu.mig and gpu.mig.current:
             raise DoesNotFit(
-                f"gpus: {gpu.label} is in MIG mode, and drivers do not set the compute mode of a MIG-enabled GPU; leave it out, or disable its MIG mode first", gpu=gpu.uuid
+                f"gpus: {gpu.label} is in MIG mode, and drivers do not set the compute mode of a MIG-enabled GPU; leave it out, or disable its MIG mode first",
+                gpu=gpu.uuid,
             )
     return differing

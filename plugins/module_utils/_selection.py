@@ -34,11 +34,19 @@ def _check_spelling(name: str, option: str) -> None:
     if _NUMBER.match(name):
         if "." in name or int(name) > _HIGHEST_INDEX:
             guess = _sexagesimal(float(name))
-            raise BadOption(option, name, f'is no GPU index; YAML reads an unquoted PCI address as a number: if {guess} is meant, write "{guess}" in quotes')
+            raise BadOption(
+                option,
+                name,
+                f'is no GPU index; YAML reads an unquoted PCI address as a number: if {guess} is meant, write "{guess}" in quotes',
+            )
         if int(name) < 0:
             raise BadOption(option, name, "an index counts from 0")
     elif name.upper().startswith("MIG-"):
-        raise BadOption(option, name, "names a MIG instance; this option takes whole GPUs (index, UUID GPU-..., PCI address, or 'all')")
+        raise BadOption(
+            option,
+            name,
+            "names a MIG instance; this option takes whole GPUs (index, UUID GPU-..., PCI address, or 'all')",
+        )
     elif not (name.upper().startswith("GPU-") or _PCI.match(name) or name == ALL):
         raise BadOption(option, name, "is no index, UUID (GPU-...), PCI address (0000:07:00.0), or 'all'")
 
@@ -78,7 +86,10 @@ def choose(names: t.Sequence[str], gpus: t.Sequence[Gpu], option: str) -> list[G
         if gpu.index in chosen:
             raise BadOption(option, f"{chosen[gpu.index]}, {name}", f"both name {gpu.label}; name each GPU once")
         if gpu.error:
-            raise GpuLost(f"{option}: '{name}': {gpu.label} does not answer: {gpu.error}; leave it out, or reset or reboot", option=option)
+            raise GpuLost(
+                f"{option}: '{name}': {gpu.label} does not answer: {gpu.error}; leave it out, or reset or reboot",
+                option=option,
+            )
         chosen[gpu.index] = name
         result.append(gpu)
     return sorted(result, key=lambda gpu: gpu.index)

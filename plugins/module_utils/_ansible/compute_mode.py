@@ -40,12 +40,16 @@ def _body(module: AnsibleModule, commands: Commands) -> dict[str, t.Any]:
         differing = _compute_mode.plan(gpus, mode)
         if not module.check_mode:
             carry_out([_step(driver, gpu, mode) for gpu in differing])
-        after = {gpu.uuid: mode if module.check_mode or gpu not in differing else driver.compute_mode(gpu) for gpu in gpus}
+        after = {
+            gpu.uuid: mode if module.check_mode or gpu not in differing else driver.compute_mode(gpu) for gpu in gpus
+        }
         backend = driver.backend
     _compare(gpus, after, mode)
     return {
         "changed": bool(differing),
-        "gpus": [task.entry(gpu, {"compute_mode": gpu.compute_mode}, {"compute_mode": after[gpu.uuid]}) for gpu in gpus],
+        "gpus": [
+            task.entry(gpu, {"compute_mode": gpu.compute_mode}, {"compute_mode": after[gpu.uuid]}) for gpu in gpus
+        ],
         "diff": {"before": _show(gpus, {}), "after": _show(gpus, after)},
         "backend": backend,
         "reset_required": False,
@@ -59,7 +63,11 @@ def _step(driver: Driver, gpu: Gpu, mode: str) -> Step:
         driver.set_compute_mode(gpu, to)
         now = driver.compute_mode(gpu)
         if now != to:
-            raise NotReadBack(f"The driver reported success, but the compute mode of {gpu.label} reads {now}, not {to}", wanted=to, found=now)
+            raise NotReadBack(
+                f"The driver reported success, but the compute mode of {gpu.label} reads {now}, not {to}",
+                wanted=to,
+                found=now,
+            )
 
     before = str(gpu.compute_mode)
     return Step(f"set the compute mode of {gpu.label} to {mode}", lambda: change(mode), lambda: change(before))
@@ -68,7 +76,11 @@ def _step(driver: Driver, gpu: Gpu, mode: str) -> Step:
 def _compare(gpus: t.Sequence[Gpu], after: t.Mapping[str | None, str | None], mode: str) -> None:
     for gpu in gpus:
         if after[gpu.uuid] != mode:
-            raise NotReadBack(f"The compute mode of {gpu.label} was set to {mode} and reads {after[gpu.uuid]} afterwards: somebody else changed it", wanted=mode, found=after[gpu.uuid])
+            raise NotReadBack(
+                f"The compute mode of {gpu.label} was set to {mode} and reads {after[gpu.uuid]} afterwards: somebody else changed it",
+                wanted=mode,
+                found=after[gpu.uuid],
+            )
 
 
 def _show(gpus: t.Sequence[Gpu], after: t.Mapping[str | None, str | None]) -> str:
@@ -85,7 +97,12 @@ def _shared(differing: t.Sequence[Gpu], state: str) -> list[str]:
     try:
         document = store.read_json(os.path.join(state, "compute_modes.json")) or {}
         cards = {uuid: card["owners"] for uuid, card in document.get("cards", {}).items()}
-    except (StateUnreadable, KeyError, TypeError, AttributeError):  # nvidia_mps, whose file it is, reports what is wrong with it
+    except (
+        StateUnreadable,
+        KeyError,
+        TypeError,
+        AttributeError,
+    ):  # nvidia_mps, whose file it is, reports what is wrong with it
         return []
     return [
         f"{gpu.label} is shared by the MPS daemon {', '.join(cards[gpu.uuid])}, which keeps it in exclusive_process; use nvidia_mps to end the sharing"

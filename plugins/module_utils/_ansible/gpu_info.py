@@ -30,7 +30,12 @@ def _body(module: AnsibleModule, commands: Commands) -> dict[str, t.Any]:
     names = _selection.clean(module.params["gpus"], "gpus")
     driver, gpus = _read(module.params["backend"], commands)
     chosen = gpus if names == [_selection.ALL] else _named(names, gpus, driver)
-    return {"changed": False, "driver": driver, "gpus": [_show_gpu(gpu) for gpu in chosen], "mps_daemons": _daemons(commands, gpus)}
+    return {
+        "changed": False,
+        "driver": driver,
+        "gpus": [_show_gpu(gpu) for gpu in chosen],
+        "mps_daemons": _daemons(commands, gpus),
+    }
 
 
 def _named(names: t.Sequence[str], gpus: t.Sequence[Gpu], driver: t.Mapping[str, t.Any]) -> list[Gpu]:
@@ -106,7 +111,10 @@ def show_daemon(daemon: Daemon) -> dict[str, t.Any]:
     """Return a daemon's limits and servers as results tell them: in percent and as the sizes that the daemon shows, by its own ordinals."""
     return {
         "limits": show_limits(daemon.limits.tenths, daemon.limits.memory),
-        "servers": [{"pid": server.pid, "clients": list(server.clients), "limits": show_limits(server.tenths, server.memory)} for server in daemon.servers],
+        "servers": [
+            {"pid": server.pid, "clients": list(server.clients), "limits": show_limits(server.tenths, server.memory)}
+            for server in daemon.servers
+        ],
     }
 
 

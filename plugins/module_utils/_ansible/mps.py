@@ -16,7 +16,7 @@ from .._driver.choice import open_driver
 from .._driver.interface import Driver
 from .._errors import BadOption, DriverAbsent
 from .._gpu import Gpu
-from .._mps import limits, plan, resolve, service, wish
+from .._mps import directories, limits, plan, resolve, service, wish
 from .._mps.daemons import Host
 from .._mps.plan import Observed, Plan, Wanted
 from .._mps.record import Memory
@@ -101,6 +101,7 @@ def _body(module: AnsibleModule, commands: Commands) -> dict[str, t.Any]:
     wishes = wish.parse(params["daemons"])
     if not 1 <= params["stop_timeout"] <= 3600:
         raise BadOption("stop_timeout", params["stop_timeout"], "is out of range; give seconds from 1 to 3600")
+    directories.check_system()
     manager = service.choose(params["service"])
     lock = contextlib.nullcontext() if module.check_mode else host_lock(params["state_directory"], commands.timeout)
     with lock, contextlib.closing(Drivers(params["backend"], commands)) as drivers:
@@ -124,10 +125,16 @@ def _body(module: AnsibleModule, commands: Commands) -> dict[str, t.Any]:
 def _read(host: Host, drivers: Drivers, wishes: t.Sequence[wish.Wish], force: bool) -> Reading:
     memory = host.memory()
     needed = any(entry.started for entry in wishes)
-    return Reading(drivers.gpus(needed), memory, host.observe({entry.name: entry.pipe_directory for entry in wishes}, memory, force))
+    return Reading(
+        drivers.gpus(needed),
+        memory,
+        host.observe({entry.name: entry.pipe_directory for entry in wishes}, memory, force),
+    )
 
 
-def _result(wanted: Wanted, steps: Plan, before: Reading, after: Reading, predicted: bool, backend: str | None) -> dict[str, t.Any]:
+def _result(
+    wanted: Wanted, steps: Plan, before: Reading, after: Reading, predicted: bool, backend: str | None
+) -> dict[str, t.Any]:
     modes = {gpu.uuid: gpu.compute_mode for gpu in after.gpus}
     if predicted:
         modes.update({action.gpu.uuid: action.mode for action in steps.actions if action.gpu})
@@ -135,7 +142,9 @@ def _result(wanted: Wanted, steps: Plan, before: Reading, after: Reading, predic
     pending = [name for name, seen in after.observed.items() if seen.unit and seen.unit.restart_pending]
     return {
         "changed": bool(steps.actions),
-        "gpus": [task.entry(gpu, {"compute_mode": gpu.compute_mode}, {"compute_mode": modes.get(gpu.uuid)}) for gpu in ours],
+        "gpus": [
+            task.entry(gpu, {"compute_mode": gpu.compute_mode}, {"compute_mode": modes.get(gpu.uuid)}) for gpu in ours
+        ],
         "daemons": [_show(entry, wanted, after, predicted) for entry in wanted.wishes],
         "steps": [action.text for action in steps.actions],
         "remaining": sorted(steps.memory.daemons),
@@ -160,7 +169,10 @@ def _lost(wanted: Wanted, before: Reading) -> list[str]:
 
 
 def _pending(names: t.Sequence[str]) -> list[str]:
-    return [f"The unit of daemon '{name}' was changed after the daemon started; restart it when its clients allow it" for name in names]
+    return [
+        f"The unit of daemon '{name}' was changed after the daemon started; restart it when its clients allow it"
+        for name in names
+    ]
 
 
 def _show(entry: wish.Wish, wanted: Wanted, after: Reading, predicted: bool) -> dict[str, t.Any]:
@@ -198,20 +210,28 @@ def _cards(gpus: t.Sequence[Gpu], modes: t.Mapping[str | None, str | None]) -> s
 
 
 def _daemons(reading: Reading) -> str:
-    return "".join(f"daemon {name}: {_describe(seen, reading.gpus)}\n" for name, seen in sorted(reading.observed.items()))
+    return "".join(
+        f"daemon {name}: {_describe(seen, reading.gpus)}\n" for name, seen in sorted(reading.observed.items())
+    )
 
 
 def _describe(seen: Observed, gpus: t.Sequence[Gpu]) -> str:
-    if seen.daemon is None:
+    daemon = seen.daemon
+    if daemon is None:
         return "configured, not running" if seen.files else "absent"
     indices = {gpu.uuid: f"GPU {gpu.index}" for gpu in gpus}
-    cards = ", ".join(indices.get(device, device) for device in seen.daemon.devices) if seen.daemon.devices else "all GPUs"
-    return f"running for {cards}, {_limits(seen.daemon.limits)}"
+    cards = [indices.get(device, device) for device in daemon.devices or ()]
+    return _running(cards, daemon.limits)
 
 
-def _limits(value: limits.Limits) -> str:
-    sizes = ", ".join(f"{limits.show_size(mib)} on its device {ordinal}" for ordinal, mib in value.memory)
-    return f"{limits.show_percentage(value.tenths)} % of the threads, " + (f"memory {sizes}" if sizes else "no memory limit")
+def _running(cards: t.Sequence[str], value: limits.Limits) -> str:
+    """Draw a running daemon; its ordinals count its cards (all of the host's, where it names none)."""
+    sizes = [
+        f"{limits.show_size(mib)} on {cards[ordinal] if ordinal < len(cards) else f'device {ordinal}'}"
+        for ordinal, mib in value.memory
+    ]
+    memory = f"memory {', '.join(sizes)}" if sizes else "no memory limit"
+    return f"running for {', '.join(cards) or 'all GPUs'}, {limits.show_percentage(value.tenths)} % of the threads, {memory}"
 
 
 def _prediction(wanted: Wanted, before: Reading) -> str:
@@ -220,10 +240,10 @@ def _prediction(wanted: Wanted, before: Reading) -> str:
     for name, seen in sorted(before.observed.items()):
         resolved = wanted.resolved.get(name)
         if resolved:
-            cards = ", ".join(f"GPU {gpu.index}" for gpu in resolved.gpus)
-            lines += f"daemon {name}: running for {cards}, {_limits(resolved.limits)}\n"
+            after = _running([f"GPU {gpu.index}" for gpu in resolved.gpus], resolved.limits)
         elif name in listed:
-            lines += f"daemon {name}: {'absent' if listed[name].state == 'absent' else 'configured, not running'}\n"
+            after = "absent" if listed[name].state == "absent" else "configured, not running"
         else:
-            lines += f"daemon {name}: {'absent' if wanted.purge else _describe(seen, before.gpus)}\n"
+            after = "absent" if wanted.purge else _describe(seen, before.gpus)
+        lines += f"daemon {name}: {after}\n"
     return lines

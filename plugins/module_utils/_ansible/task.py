@@ -43,7 +43,12 @@ def commands(module: AnsibleModule) -> Commands:
     if not 0 < seconds <= 3600:
         raise BadOption("timeout", module.params["timeout"], "is out of range; give seconds above 0 and up to 3600")
 
-    def execute(argv: t.Sequence[str], stdin: str | None = None, environment: t.Mapping[str, str] | None = None, limit: float | None = None) -> Answer:
+    def execute(
+        argv: t.Sequence[str],
+        stdin: str | None = None,
+        environment: t.Mapping[str, str] | None = None,
+        limit: float | None = None,
+    ) -> Answer:
         bound = seconds if limit is None else limit
         rc, out, err = module.run_command(
             ["timeout", "-k", str(_GRACE), f"{bound:g}", *argv],
@@ -53,7 +58,10 @@ def commands(module: AnsibleModule) -> Commands:
             expand_user_and_vars=False,
         )
         if rc in _ENDED_BY_TIMEOUT:
-            raise CommandTimeout(f"'{' '.join(argv)}' did not end within {bound:g} s and was ended; the driver or the daemon may hang, or raise timeout", cmd=list(argv))
+            raise CommandTimeout(
+                f"'{' '.join(argv)}' did not end within {bound:g} s and was ended; the driver or the daemon may hang, or raise timeout",
+                cmd=list(argv),
+            )
         return Answer(rc, out, err)
 
     return Commands(execute, module.get_bin_path, seconds)
@@ -61,4 +69,11 @@ def commands(module: AnsibleModule) -> Commands:
 
 def entry(gpu: Gpu, before: t.Mapping[str, t.Any], after: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
     """Return how a result speaks of a GPU."""
-    return {"index": gpu.index, "uuid": gpu.uuid, "pci_bus_id": gpu.pci_bus_id, "name": gpu.name, "before": dict(before), "after": dict(after)}
+    return {
+        "index": gpu.index,
+        "uuid": gpu.uuid,
+        "pci_bus_id": gpu.pci_bus_id,
+        "name": gpu.name,
+        "before": dict(before),
+        "after": dict(after),
+    }

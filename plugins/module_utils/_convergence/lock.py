@@ -31,10 +31,14 @@ def host_lock(state_directory: str, limit: float) -> t.Iterator[None]:
     try:
         os.makedirs(directory, mode=0o700, exist_ok=True)
         if stat.S_IMODE(os.lstat(directory).st_mode) & 0o022 or os.lstat(directory).st_uid not in (0, os.geteuid()):
-            raise StateUnreadable(f"{directory} may be written by others, so a lock in it means nothing; make it belong to root with mode 0700")
+            raise StateUnreadable(
+                f"{directory} may be written by others, so a lock in it means nothing; make it belong to root with mode 0700"
+            )
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     except OSError as exc:
-        raise PermissionMissing(f"Cannot take the host's lock {path}: {exc.strerror}; run as root (become: true), or set state_directory to a directory of your own") from exc
+        raise PermissionMissing(
+            f"Cannot take the host's lock {path}: {exc.strerror}; run as root (become: true), or set state_directory to a directory of your own"
+        ) from exc
     try:
         _wait(handle, path, limit)
         yield
@@ -53,5 +57,8 @@ def _wait(handle: int, path: str, limit: float) -> None:
         except BlockingIOError:
             if time.monotonic() >= deadline:
                 holder = os.pread(handle, 32, 0).decode(errors="replace").strip() or "unknown"
-                raise LockTimeout(f"Another run holds the host's lock {path} (pid {holder}) for longer than {limit:g} s; let it end and run again, or raise timeout", pid=holder) from None
+                raise LockTimeout(
+                    f"Another run holds the host's lock {path} (pid {holder}) for longer than {limit:g} s; let it end and run again, or raise timeout",
+                    pid=holder,
+                ) from None
             time.sleep(0.05)  # flock has no time limit of its own

@@ -38,7 +38,9 @@ def write_text(path: str, content: str, mode: int = 0o644) -> None:
         os.replace(beside, path)
         _sync_directory(directory)
     except OSError as exc:
-        raise StateUnreadable(f"Cannot write {path}: {exc.strerror}; run as root (become: true), or choose a directory of your own") from exc
+        raise StateUnreadable(
+            f"Cannot write {path}: {exc.strerror}; run as root (become: true), or choose a directory of your own"
+        ) from exc
 
 
 def _sync_directory(directory: str) -> None:
@@ -67,7 +69,9 @@ def read_json(path: str) -> t.Any:
     try:
         return json.loads(text)
     except ValueError as exc:
-        raise StateUnreadable(f"{path} is corrupt ({exc}); look at it, repair it or move it away (then the modes from before are forgotten), and run again") from exc
+        raise StateUnreadable(
+            f"{path} is corrupt ({exc}); look at it, repair it or move it away (then the modes from before are forgotten), and run again"
+        ) from exc
 
 
 def write_json(path: str, document: t.Any) -> None:

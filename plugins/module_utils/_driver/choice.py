@@ -21,14 +21,21 @@ def open_driver(backend: str, commands: Commands) -> Driver:
     Raises BadOption where the named backend is not installed and DriverAbsent where there is no driver to talk to.
     """
     if backend == "nvml" and not HAS_PYNVML:
-        raise BadOption("backend", backend, f"the Python package nvidia-ml-py is not installed for {sys.executable}; install it there, or use backend nvidia_smi")
+        raise BadOption(
+            "backend",
+            backend,
+            f"the Python package nvidia-ml-py is not installed for {sys.executable}; install it there, or use backend nvidia_smi",
+        )
     if backend in ("auto", "nvml") and HAS_PYNVML:
         return NvmlDriver()
     program = commands.which("nvidia-smi")
     if program:
         return NvidiaSmiDriver(commands, program)
     if backend == "nvidia_smi":
-        raise DriverAbsent("No usable NVIDIA driver: the command nvidia-smi was not found on this host", reason="nvidia-smi was not found")
+        raise DriverAbsent(
+            "No usable NVIDIA driver: the command nvidia-smi was not found on this host",
+            reason="nvidia-smi was not found",
+        )
     raise DriverAbsent(
         f"No usable NVIDIA driver: there is neither the command nvidia-smi nor the Python package nvidia-ml-py (for {sys.executable}); install the NVIDIA driver",
         reason="neither nvidia-smi nor the Python package nvidia-ml-py was found",

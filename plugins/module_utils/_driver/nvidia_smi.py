@@ -25,7 +25,16 @@ FIELDS = (
     "mig.mode.pending",
 )
 # What drivers print where they cannot tell.
-UNKNOWN = ("[N/A]", "N/A", "[Not Supported]", "ERR!", "[Unknown Error]", "[GPU requires reset]", "[Insufficient Permissions]", "")
+UNKNOWN = (
+    "[N/A]",
+    "N/A",
+    "[Not Supported]",
+    "ERR!",
+    "[Unknown Error]",
+    "[GPU requires reset]",
+    "[Insufficient Permissions]",
+    "",
+)
 _LOST = re.compile(r"GPU is lost|GPU requires reset|Unable to determine the device handle", re.IGNORECASE)
 _NO_DEVICES = re.compile(r"No devices (were )?found", re.IGNORECASE)
 _HIGHEST_INDEX = 63
@@ -42,7 +51,9 @@ class NvidiaSmiDriver(Driver):
 
     def _ask(self, *arguments: str) -> Answer:
         answer = self._commands.run([self._program, *arguments])
-        if answer.rc in (9, 12, 255) and re.search(r"communicate with the NVIDIA driver|couldn't find libnvidia-ml|Failed to initialize NVML", answer.text):
+        if answer.rc in (9, 12, 255) and re.search(
+            r"communicate with the NVIDIA driver|couldn't find libnvidia-ml|Failed to initialize NVML", answer.text
+        ):
             raise DriverAbsent(f"No usable NVIDIA driver: nvidia-smi says: {answer.text}", reason=answer.text)
         return answer
 
@@ -120,7 +131,12 @@ def _failed(action: str, answer: Answer) -> SharingError:
     kind = next((kind for text, kind in kinds if text in answer.text), CommandFailed)
     if _LOST.search(answer.text):
         kind = GpuLost
-    return kind(f"Cannot {action}: nvidia-smi says: {answer.text or 'nothing'} (exit status {answer.rc})", rc=answer.rc, stdout=answer.out, stderr=answer.err)
+    return kind(
+        f"Cannot {action}: nvidia-smi says: {answer.text or 'nothing'} (exit status {answer.rc})",
+        rc=answer.rc,
+        stdout=answer.out,
+        stderr=answer.err,
+    )
 
 
 def _labelled(text: str, label: str) -> str | None:

@@ -29,7 +29,14 @@ _NO_DRIVER = {
     12: "libnvidia-ml.so.1 was not found: no NVIDIA driver is installed",
     18: "the loaded kernel module and libnvidia-ml.so.1 are of different versions (was the driver updated without a reboot?)",
 }
-_UNREADABLE = {3, 7, 13, 25, 26, 999}  # not supported, size, function not found, argument version, deprecated, unknown: the value is unknown
+_UNREADABLE = {
+    3,
+    7,
+    13,
+    25,
+    26,
+    999,
+}  # not supported, size, function not found, argument version, deprecated, unknown: the value is unknown
 _LOST = {15, 16, 28}  # lost, reset required, in bad state
 
 
@@ -83,12 +90,17 @@ class NvmlDriver(Driver):
             return Gpu(index=index, uuid=uuid, pci_bus_id=pci, error=str(exc))
 
     def compute_mode(self, gpu: Gpu) -> str:
-        number = _call(f"read the compute mode of {gpu.label}", lambda: pynvml.nvmlDeviceGetComputeMode(self._handle(gpu)))
+        number = _call(
+            f"read the compute mode of {gpu.label}", lambda: pynvml.nvmlDeviceGetComputeMode(self._handle(gpu))
+        )
         return COMPUTE_MODE_BY_NUMBER.get(number, str(number))
 
     def set_compute_mode(self, gpu: Gpu, mode: str) -> None:
         number = NUMBER_BY_COMPUTE_MODE[mode]
-        _call(f"set the compute mode of {gpu.label} to {mode}", lambda: pynvml.nvmlDeviceSetComputeMode(self._handle(gpu), number))
+        _call(
+            f"set the compute mode of {gpu.label} to {mode}",
+            lambda: pynvml.nvmlDeviceSetComputeMode(self._handle(gpu), number),
+        )
 
     @staticmethod
     def _handle(gpu: Gpu) -> t.Any:

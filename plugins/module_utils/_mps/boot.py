@@ -28,7 +28,9 @@ def bring_back(settings: t.Mapping[str, str], driver: Driver) -> list[str]:
     uuids = settings.get("CUDA_VISIBLE_DEVICES", "").split(",")
     missing = [uuid for uuid in uuids if uuid not in gpus]
     if missing:
-        raise NoGpu(f"{', '.join(missing)}: there is no such GPU, or it does not answer; run the playbook again with the cards that are there")
+        raise NoGpu(
+            f"{', '.join(missing)}: there is no such GPU, or it does not answer; run the playbook again with the cards that are there"
+        )
     mode = settings.get("GPUOPS_COMPUTE_MODE", "unchanged")
     if mode == "unchanged":
         return []
@@ -40,6 +42,8 @@ def bring_back(settings: t.Mapping[str, str], driver: Driver) -> list[str]:
         driver.set_compute_mode(gpu, mode)
         now = driver.compute_mode(gpu)
         if now != mode:
-            raise NotReadBack(f"The driver reported success, but the compute mode of {gpu.label} reads {now}, not {mode}")
+            raise NotReadBack(
+                f"The driver reported success, but the compute mode of {gpu.label} reads {now}, not {mode}"
+            )
         said.append(f"{gpu.label}: compute mode set to {mode}")
     return said

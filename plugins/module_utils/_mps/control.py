@@ -37,14 +37,23 @@ class Control:
         if program is None:
             return None
         try:
-            answer = self._commands.run([program], stdin="\n".join(lines) + "\n", environment={"CUDA_MPS_PIPE_DIRECTORY": self.pipe_directory}, limit=limit)
+            answer = self._commands.run(
+                [program],
+                stdin="\n".join(lines) + "\n",
+                environment={"CUDA_MPS_PIPE_DIRECTORY": self.pipe_directory},
+                limit=limit,
+            )
         except CommandTimeout as exc:
             raise CommandTimeout(self._hung(lines), pipe_directory=self.pipe_directory) from exc
         return None if _ABSENT.search(answer.text) else answer
 
     def _hung(self, lines: t.Sequence[str]) -> str:
         pid = process.lock_holder(self.pipe_directory)
-        text = f"The MPS control daemon on {self.pipe_directory}" + (f" (pid {pid})" if pid else "") + f" did not answer '{lines[0]}' in time."
+        text = (
+            f"The MPS control daemon on {self.pipe_directory}"
+            + (f" (pid {pid})" if pid else "")
+            + f" did not answer '{lines[0]}' in time."
+        )
         servers = process.children(pid) if pid else ()
         if servers:
             text += f" Most likely a plain 'quit' was sent to it while it has servers (pids {', '.join(map(str, servers))}): it then waits for them to end, and all else waits for it."
@@ -63,7 +72,11 @@ class Control:
             elif line.strip():
                 answers[-1].append(line.strip())
         if len(answers) != len(questions) + 1:
-            raise CommandFailed(f"Cannot understand what {PROGRAM} says on {self.pipe_directory}: {answer.text!r}", stdout=answer.out, stderr=answer.err)
+            raise CommandFailed(
+                f"Cannot understand what {PROGRAM} says on {self.pipe_directory}: {answer.text!r}",
+                stdout=answer.out,
+                stderr=answer.err,
+            )
         return answers[:-1]
 
     def read(self) -> Daemon | None:
@@ -78,7 +91,10 @@ class Control:
         lines = [line.strip() for line in percentage.out.splitlines() if line.strip()]
         match = _PERCENTAGE.match(lines[0]) if lines else None
         if match is None:
-            raise CommandFailed(f"Cannot understand what {PROGRAM} says on {self.pipe_directory}: {percentage.text!r}", stdout=percentage.out)
+            raise CommandFailed(
+                f"Cannot understand what {PROGRAM} says on {self.pipe_directory}: {percentage.text!r}",
+                stdout=percentage.out,
+            )
         visible = found.environment.get("CUDA_VISIBLE_DEVICES")
         devices = tuple(part.strip() for part in visible.split(",")) if visible else None
         ordinals = range(len(devices) if devices else _MOST_DEVICES)
@@ -104,11 +120,15 @@ class Control:
         answer = self._ask([f"get_active_thread_percentage {pid}"])
         match = _PERCENTAGE.match(answer.out.strip()) if answer else None
         if match is None:  # still starting: it knows neither limits nor clients yet
-            return Server(pid, (), None, ())
+            return Server(pid, _users([pid]), (), None, ())
         memory = self._memory([f"get_device_pinned_mem_limit {pid} {ordinal}" for ordinal in ordinals])
         clients = self._ask([f"get_client_list {pid}"])
-        pids = [int(line) for line in clients.out.split() if line.isdigit()] if clients and "not found" not in clients.out else []
-        return Server(pid, tuple(sorted(pids)), _tenths(match), memory)
+        pids = (
+            [int(line) for line in clients.out.split() if line.isdigit()]
+            if clients and "not found" not in clients.out
+            else []
+        )
+        return Server(pid, _users([pid, *pids]), tuple(sorted(pids)), _tenths(match), memory)
 
     def send(self, lines: t.Sequence[str]) -> None:
         """Send setters. No error means only that none was refused in words: read the values back."""
@@ -117,7 +137,10 @@ class Control:
             raise CommandFailed(f"No MPS control daemon answers on {self.pipe_directory}")
         if _REFUSED.search(answer.text):
             kind = PermissionMissing if "privilege" in answer.text else CommandFailed
-            raise kind(f"The MPS control daemon on {self.pipe_directory} refused {', '.join(lines)}: {answer.text}", stdout=answer.out)
+            raise kind(
+                f"The MPS control daemon on {self.pipe_directory} refused {', '.join(lines)}: {answer.text}",
+                stdout=answer.out,
+            )
 
     def terminate_client(self, server: int, client: int) -> None:
         """End a client the way that is safe for the server's other clients."""
@@ -127,7 +150,9 @@ class Control:
         """Ask the daemon to end; after ``limit`` seconds it ends its servers. Never a plain quit, which waits for ever."""
         answer = self._ask([f"quit -t {limit}"], limit=limit + self._commands.timeout)
         if answer and "privilege" in answer.text:
-            raise PermissionMissing(f"The MPS control daemon on {self.pipe_directory} may not be ended by this user: {answer.text}")
+            raise PermissionMissing(
+                f"The MPS control daemon on {self.pipe_directory} may not be ended by this user: {answer.text}"
+            )
 
     def launch(self, environment: t.Mapping[str, str]) -> None:
         """Start a daemon in the background; it listens when this returns."""
@@ -137,12 +162,19 @@ class Control:
         answer = self._commands.run([program, "-d"], environment=environment)
         if answer.rc != 0:
             said = answer.text or "nothing (exit status only)"
-            raise CommandFailed(f"The MPS control daemon did not start on {self.pipe_directory}: it says: {said}", rc=answer.rc)
+            raise CommandFailed(
+                f"The MPS control daemon did not start on {self.pipe_directory}: it says: {said}", rc=answer.rc
+            )
 
 
 def missing_program() -> str:
     """Return the message for a host without the control program."""
     return f"The command {PROGRAM} was not found on this host; install it (it comes with the NVIDIA driver; in Debian: package nvidia-cuda-mps)"
+
+
+def _users(pids: t.Sequence[int]) -> tuple[int, ...]:
+    found = (process.user(pid) for pid in pids)
+    return tuple(sorted({user for user in found if user is not None}))
 
 
 def _tenths(match: re.Match[str]) -> int:

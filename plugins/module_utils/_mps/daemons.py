@@ -25,7 +25,9 @@ from .service import SYSTEMD_CONFIGURATION, Systemd
 class Host:
     """A host's MPS daemons. ``service`` is systemd or none; ``stop_timeout`` (seconds) bounds a stop."""
 
-    def __init__(self, driver: t.Callable[[], Driver], commands: Commands, service: str, state_directory: str, stop_timeout: int) -> None:
+    def __init__(
+        self, driver: t.Callable[[], Driver], commands: Commands, service: str, state_directory: str, stop_timeout: int
+    ) -> None:
         self._driver = driver
         self._commands = commands
         self._service = service
@@ -54,7 +56,11 @@ class Host:
     def observe(self, pipes: t.Mapping[str, str], memory: Memory, force: bool) -> dict[str, Observed]:
         """Return what is there of each daemon; ``pipes`` has the wished pipe directory by name."""
         names = sorted(set(pipes) | set(memory.daemons))
-        managed = [name for name in names if self._service == "systemd" or (name in memory.daemons and memory.daemons[name].service == "systemd")]
+        managed = [
+            name
+            for name in names
+            if self._service == "systemd" or (name in memory.daemons and memory.daemons[name].service == "systemd")
+        ]
         units = self._systemd.units(managed)
         running = process.daemons()
         seen = {}
@@ -110,7 +116,9 @@ class Host:
         self._memory = memory
         carry_out([self._step(action, steps, wanted, memory, observed) for action in steps.actions])
 
-    def _step(self, action: Action, steps: Plan, wanted: Wanted, memory: Memory, observed: t.Mapping[str, Observed]) -> Step:
+    def _step(
+        self, action: Action, steps: Plan, wanted: Wanted, memory: Memory, observed: t.Mapping[str, Observed]
+    ) -> Step:
         name = action.name
         seen = observed.get(name)
         resolved = wanted.resolved.get(name)
@@ -133,12 +141,20 @@ class Host:
         if resolved is None or seen is None:
             raise AssertionError(f"no such step: {action}")
         if action.kind == "write":
-            return Step(action.text, lambda: self._write(name, files.render(resolved), memory), lambda: self._write(name, seen.files, memory))
+            return Step(
+                action.text,
+                lambda: self._write(name, files.render(resolved), memory),
+                lambda: self._write(name, seen.files, memory),
+            )
         if action.kind == "start":
             return Step(action.text, lambda: self._start(resolved), lambda: self._stop(name, None, self._memory))
         if action.kind == "limit" and seen.daemon:
             before = seen.daemon.limits
-            return Step(action.text, lambda: self._limit(resolved, before), lambda: self._send(resolved.wish.pipe_directory, limits.commands(before)))
+            return Step(
+                action.text,
+                lambda: self._limit(resolved, before),
+                lambda: self._send(resolved.wish.pipe_directory, limits.commands(before)),
+            )
         raise AssertionError(f"no such step: {action}")
 
     def _mode_step(self, text: str, card: Gpu, mode: str) -> Step:
@@ -148,16 +164,24 @@ class Host:
             driver.set_compute_mode(card, to)
             now = driver.compute_mode(card)
             if now != to:
-                raise NotReadBack(f"The driver reported success, but the compute mode of {card.label} reads {now}, not {to}")
+                raise NotReadBack(
+                    f"The driver reported success, but the compute mode of {card.label} reads {now}, not {to}"
+                )
 
         return Step(text, lambda: change(mode), lambda: change(str(card.compute_mode)))
 
     def _remember(self, memory: Memory) -> None:
+        self._memory = memory
+        paths = [os.path.join(self._state, name) for name in ("compute_modes.json", "daemons.json")]
+        if memory == Memory({}, {}):
+            for path in paths:
+                store.remove(path)
+            directories.remove_empty(self._state)
+            return
         daemons, modes = record.to_json(memory)
         # the modes first: they must be safe before any is changed
-        store.write_json(os.path.join(self._state, "compute_modes.json"), modes)
-        store.write_json(os.path.join(self._state, "daemons.json"), daemons)
-        self._memory = memory
+        for path, document in zip(paths, (modes, daemons)):
+            store.write_json(path, document)
 
     def _write(self, name: str, contents: t.Mapping[str, str], memory: Memory) -> None:
         directory = self.configuration(name, self._memory if name in self._memory.daemons else memory)
@@ -175,10 +199,6 @@ class Host:
         if name in memory.daemons:
             directories.remove_pipe(memory.daemons[name].pipe_directory)
         directories.remove_empty(directory)
-        if not self._memory.daemons and not self._memory.modes:
-            for file in ("daemons.json", "compute_modes.json"):
-                store.remove(os.path.join(self._state, file))
-            directories.remove_empty(self._state)
 
     def _start(self, resolved: Resolved) -> None:
         wish = resolved.wish
@@ -190,7 +210,9 @@ class Host:
             control.launch(files.environment(resolved))
         daemon = control.read()
         if daemon is None:
-            raise NotReadBack(f"Daemon '{wish.name}' was started, but nothing answers on {wish.pipe_directory}; see {wish.log_directory}/control.log")
+            raise NotReadBack(
+                f"Daemon '{wish.name}' was started, but nothing answers on {wish.pipe_directory}; see {wish.log_directory}/control.log"
+            )
         known = self._memory.daemons[wish.name]._replace(pid=daemon.pid, started=daemon.started)
         self._remember(self._memory._replace(daemons={**self._memory.daemons, wish.name: known}))
         self._limit(resolved, daemon.limits)
@@ -245,7 +267,9 @@ class Host:
         for wish in wanted.wishes:
             left = observed[wish.name].daemon
             if not wish.started and left:
-                raise NotReadBack(f"Daemon '{wish.name}' shall not run, but answers on {left.pipe_directory} (pid {left.pid})")
+                raise NotReadBack(
+                    f"Daemon '{wish.name}' shall not run, but answers on {left.pipe_directory} (pid {left.pid})"
+                )
 
 
 def _show(value: limits.Limits) -> str:

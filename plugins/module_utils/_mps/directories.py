@@ -30,20 +30,34 @@ def _check(path: str, own_parent: str, subject: str) -> None:
         found = os.lstat(path)
     except FileNotFoundError:
         if parent != own_parent and not os.path.isdir(parent):
-            raise DoesNotFit(f"{subject}: its parent {parent} is missing; create it first, or choose another directory") from None
+            raise DoesNotFit(
+                f"{subject}: its parent {parent} is missing; create it first, or choose another directory"
+            ) from None
         if os.path.isdir(parent) and not os.access(parent, os.W_OK):
-            raise DoesNotFit(f"{subject}: cannot be created, {parent} is not writable; run as root (become: true), or choose another directory") from None
+            raise DoesNotFit(
+                f"{subject}: cannot be created, {parent} is not writable; run as root (become: true), or choose another directory"
+            ) from None
         return
     except OSError as exc:
         raise DoesNotFit(f"{subject}: {exc.strerror}") from exc
     if stat.S_ISLNK(found.st_mode):
-        raise DoesNotFit(f"{subject}: is a symbolic link, which could lead elsewhere tomorrow; give the directory that it means ({os.path.realpath(path)})")
+        raise DoesNotFit(
+            f"{subject}: is a symbolic link, which could lead elsewhere tomorrow; give the directory that it means ({os.path.realpath(path)})"
+        )
     if not stat.S_ISDIR(found.st_mode):
         raise DoesNotFit(f"{subject}: is no directory; remove the file, or choose another directory")
     if found.st_uid not in (0, os.geteuid()):
-        raise DoesNotFit(f"{subject}: belongs to another user (id {found.st_uid}), who could replace what is in it; choose another directory")
+        raise DoesNotFit(
+            f"{subject}: belongs to another user (id {found.st_uid}), who could replace what is in it; choose another directory"
+        )
     if not os.access(path, os.W_OK):
         raise DoesNotFit(f"{subject}: is not writable; run as root (become: true), or choose another directory")
+
+
+def check_system() -> None:
+    """MPS exists on Linux (and QNX, where Ansible does not run)."""
+    if not os.path.isdir("/proc/self"):
+        raise DoesNotFit("This host has no /proc: MPS needs Linux")
 
 
 def check_shared_memory() -> None:

@@ -36,7 +36,11 @@ def parse_percentage(value: t.Any, option: str) -> int:
     whole, _dot, decimals = text.partition(".")
     if decimals.rstrip("0")[1:]:
         shorter = f"{int(whole)}.{decimals[0]}"
-        raise BadOption(option, value, f"has more than one decimal, and the daemon shows only one, so it could not be read back; give {shorter}")
+        raise BadOption(
+            option,
+            value,
+            f"has more than one decimal, and the daemon shows only one, so it could not be read back; give {shorter}",
+        )
     tenths = int(whole) * 10 + int((decimals or "0")[0])
     if not 0 < tenths <= FULL:
         raise BadOption(option, value, "is out of range; give a percentage above 0 and up to 100")
@@ -53,14 +57,20 @@ def parse_size(value: t.Any, option: str) -> int:
     text = str(value).strip().upper()
     match = _SIZE.match(text)
     if not match:
-        raise BadOption(option, value, "is no size; give whole MiB below 1 GiB or whole GiB from there, e.g. 512M or 8G")
+        raise BadOption(
+            option, value, "is no size; give whole MiB below 1 GiB or whole GiB from there, e.g. 512M or 8G"
+        )
     number, unit = int(match.group(1)), match.group(2)
     mib = number * GIB if unit == "G" else number
     if mib <= 0:
         raise BadOption(option, value, "is no limit; give a size above 0, or leave the limit out")
     if mib > GIB and mib % GIB:
         low = mib // GIB
-        raise BadOption(option, value, f"the daemon shows sizes from 1 GiB in whole GiB only, so it could not be read back; give {low}G or {low + 1}G")
+        raise BadOption(
+            option,
+            value,
+            f"the daemon shows sizes from 1 GiB in whole GiB only, so it could not be read back; give {low}G or {low + 1}G",
+        )
     return mib
 
 
@@ -104,7 +114,9 @@ def share_of_memory(clients: int, total_mib: int, option: str) -> int:
 def check_fits(mib: int, total_mib: int | None, card: str, option: str) -> None:
     """Refuse a limit that is larger than the card."""
     if total_mib is not None and mib > total_mib:
-        raise DoesNotFit(f"{option}: {show_size(mib)} is more than {card} has ({total_mib} MiB); give at most that", option=option)
+        raise DoesNotFit(
+            f"{option}: {show_size(mib)} is more than {card} has ({total_mib} MiB); give at most that", option=option
+        )
 
 
 def commands(wanted: Limits, current: Limits | None = None) -> list[str]:

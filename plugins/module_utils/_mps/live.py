@@ -13,6 +13,7 @@ class Server(t.NamedTuple):
     """An MPS server of a daemon, with the limits that its clients get; None where it does not tell (still starting)."""
 
     pid: int
+    users: tuple[int, ...]  # user ids of the server and its clients
     clients: tuple[int, ...]
     tenths: int | None
     memory: tuple[tuple[int, int], ...]

@@ -91,8 +91,11 @@ def make(wanted: Wanted, gpus: t.Sequence[Gpu], memory: Memory, observed: t.Mapp
         daemons[name] = _record(resolved, None if reasons else seen.daemon, old, wanted.service)
     modes, mode_actions, warnings = _modes(wanted, gpus, memory, ending)
     _refuse_busy(mode_actions, gpus, observed)
+    warnings += _second_user(wanted, observed)
     changed = Memory(daemons, modes)
-    remember = [Action("remember", "remember the daemons and the compute modes from before")] if changed != memory else []
+    remember = (
+        [Action("remember", "remember the daemons and the compute modes from before")] if changed != memory else []
+    )
     settings = [action for action in mode_actions if action.mode == EXCLUSIVE]
     restorations = [action for action in mode_actions if action.mode != EXCLUSIVE]
     return Plan(tuple(stops + restorations + remember + settings + starts + removals), changed, tuple(warnings))
@@ -109,11 +112,15 @@ def _ending(wanted: Wanted, memory: Memory) -> list[str]:
     return named + (sorted(set(memory.daemons) - listed) if wanted.purge else [])
 
 
-def _ours(daemon: Daemon, seen: Observed, record: Record | None, service: str) -> bool:
+def _ours(daemon: Daemon | Stray, seen: Observed, record: Record | None, service: str) -> bool:
     """Under systemd the unit's main process is ours; else the process that was recorded (or is being recorded)."""
     if service == "systemd":
         return seen.unit is not None and seen.unit.main_pid == daemon.pid
     return record is not None and (record.pid is None or (record.pid, record.started) == (daemon.pid, daemon.started))
+
+
+def _foreign_strays(seen: Observed, record: Record | None, service: str) -> list[Stray]:
+    return [stray for stray in seen.strays if not _ours(stray, seen, record, service)]
 
 
 def _refuse_foreign(name: str, seen: Observed, record: Record | None, service: str) -> None:
@@ -125,9 +132,12 @@ def _refuse_foreign(name: str, seen: Observed, record: Record | None, service: s
                 f"(pid {daemon.pid}, user id {daemon.uid}); end it (echo quit -t 30 | CUDA_MPS_PIPE_DIRECTORY={daemon.pipe_directory} nvidia-cuda-mps-control), or choose another pipe_directory",
                 pid=daemon.pid,
             )
-    for stray in seen.strays:
-        if service != "systemd" and (record is None or record.pid != stray.pid):
-            raise InUse(f"Daemon '{name}': a control daemon (pid {stray.pid}, user id {stray.uid}) was started on {stray.pipe_directory} and no longer answers there; end it, or choose another pipe_directory")
+    for stray in _foreign_strays(seen, record, service):
+        raise InUse(
+            f"Daemon '{name}': a control daemon that this collection did not start (pid {stray.pid}, user id {stray.uid}) was told to use {stray.pipe_directory}, "
+            "but does not answer there; end it, or choose another pipe_directory",
+            pid=stray.pid,
+        )
 
 
 def _reasons_to_restart(resolved: Resolved, seen: Observed, old: Record | None, service: str) -> list[str]:
@@ -159,9 +169,11 @@ def _stop(name: str, seen: Observed, record: Record | None, force: bool, why: st
         clients = f" and end its clients {', '.join(map(str, daemon.clients))}" if daemon.clients else ""
         actions.append(Action("stop", f"stop daemon '{name}' (pid {daemon.pid}){because}{clients}", name))
     elif seen.unit and seen.unit.active not in ("inactive", "failed"):
-        actions.append(Action("stop", f"stop the unit of daemon '{name}' ({seen.unit.active}, nothing answers){because}", name))
+        actions.append(
+            Action("stop", f"stop the unit of daemon '{name}' ({seen.unit.active}, nothing answers){because}", name)
+        )
     for stray in seen.strays:
-        if record is None or (record.pid != stray.pid and record.service != "systemd"):
+        if not _ours(stray, seen, record, record.service if record else "none"):
             continue
         if stray.children and not force:
             raise InUse(
@@ -169,7 +181,13 @@ def _stop(name: str, seen: Observed, record: Record | None, force: bool, why: st
                 "end the jobs that use them first, or set force: true",
                 clients=list(stray.children),
             )
-        actions.append(Action("end_stray", f"end daemon '{name}' (pid {stray.pid}), which no longer answers on {stray.pipe_directory}", name))
+        actions.append(
+            Action(
+                "end_stray",
+                f"end daemon '{name}' (pid {stray.pid}), which no longer answers on {stray.pipe_directory}",
+                name,
+            )
+        )
     if seen.unit and seen.unit.enabled and not why:
         actions.append(Action("disable", f"disable the unit of daemon '{name}'", name))
     return actions
@@ -222,7 +240,9 @@ def _record(resolved: Resolved, running: Daemon | None, old: Record | None, serv
     )
 
 
-def _modes(wanted: Wanted, gpus: t.Sequence[Gpu], memory: Memory, ending: t.Sequence[str]) -> tuple[dict[str, ModeEntry], list[Action], list[str]]:
+def _modes(
+    wanted: Wanted, gpus: t.Sequence[Gpu], memory: Memory, ending: t.Sequence[str]
+) -> tuple[dict[str, ModeEntry], list[Action], list[str]]:
     """Return what to remember of compute modes, what to set, and warnings. A mode from before is never overwritten while it is remembered."""
     touched = set(ending) | set(wanted.resolved)
     owners = {uuid: [name for name in entry.owners if name not in touched] for uuid, entry in memory.modes.items()}
@@ -231,30 +251,58 @@ def _modes(wanted: Wanted, gpus: t.Sequence[Gpu], memory: Memory, ending: t.Sequ
             for uuid in resolved.uuids:
                 owners.setdefault(uuid, []).append(name)
     by_uuid = {gpu.uuid: gpu for gpu in gpus if not gpu.error}
+    some_silent = not gpus or any(gpu.error for gpu in gpus)
     entries: dict[str, ModeEntry] = {}
     actions: list[Action] = []
     warnings: list[str] = []
     for uuid, names in owners.items():
         card, entry = by_uuid.get(uuid), memory.modes.get(uuid)
-        if card is None or card.compute_mode is None:
-            if entry:
+        if entry and not touched & {*names, *entry.owners}:
+            entries[uuid] = entry  # other daemons' card: not this run's business
+        elif card is None:
+            if entry and (names or some_silent):
                 entries[uuid] = entry._replace(owners=tuple(sorted(names)))
-                warnings.append(f"{uuid} does not answer: its compute mode stays as it is, and '{entry.before}' stays remembered as the mode from before")
-            elif card:
-                raise DoesNotFit(f"The compute mode of {card.label} cannot be read, so it cannot be set safely; use compute_mode: unchanged")
+                warnings.append(
+                    f"GPU {uuid} does not answer: its compute mode stays as it is, and '{entry.before}' stays remembered as the mode from before"
+                )
+            elif entry:
+                warnings.append(
+                    f"GPU {uuid} is no longer in this host: the mode from before, '{entry.before}', is forgotten"
+                )
+        elif card.compute_mode is None:
+            raise DoesNotFit(
+                f"The compute mode of {card.label} cannot be read, so it cannot be set safely; use compute_mode: unchanged"
+            )
         elif names:
             entries[uuid] = ModeEntry(entry.before if entry else card.compute_mode, EXCLUSIVE, tuple(sorted(names)))
             if card.compute_mode != EXCLUSIVE:
                 actions.append(_set_mode(card, EXCLUSIVE))
         elif entry and card.compute_mode != entry.set:
-            warnings.append(f"{card.label} is in mode {card.compute_mode}, not in {entry.set} as was set: somebody else changed it, so it is left as it is")
+            warnings.append(
+                f"{card.label} is in mode {card.compute_mode}, not in {entry.set} as was set: somebody else changed it, so it is left as it is"
+            )
         elif entry and entry.before != card.compute_mode:
             actions.append(_set_mode(card, entry.before))
     return entries, actions, warnings
 
 
 def _set_mode(card: Gpu, mode: str) -> Action:
-    return Action("set_mode", f"set the compute mode of {card.label} from {card.compute_mode} to {mode}", gpu=card, mode=mode)
+    return Action(
+        "set_mode", f"set the compute mode of {card.label} from {card.compute_mode} to {mode}", gpu=card, mode=mode
+    )
+
+
+def _second_user(wanted: Wanted, observed: t.Mapping[str, Observed]) -> list[str]:
+    """A control daemon serves one user at a time (docs.nvidia.com/deploy/mps): the next one waits, without a word."""
+    warnings = []
+    for name in wanted.resolved:
+        daemon = observed[name].daemon
+        users = sorted({user for server in daemon.servers for user in server.users}) if daemon else []
+        if len(users) > 1:
+            warnings.append(
+                f"Daemon '{name}' has servers and clients of several users (ids {', '.join(map(str, users))}): one user's clients wait until the other's have ended"
+            )
+    return warnings
 
 
 def _refuse_busy(actions: t.Sequence[Action], gpus: t.Sequence[Gpu], observed: t.Mapping[str, Observed]) -> None:

@@ -40,14 +40,16 @@ def lock_holder(pipe_directory: str) -> int | None:
 
 def inspect(pid: int) -> Found | None:
     """Return what /proc tells of ``pid``; the environment is empty where it may not be read."""
-    started = start_time(pid)
-    if started is None:
-        return None
+    started, uid = start_time(pid), user(pid)
+    return None if started is None or uid is None else Found(pid, started, uid, _environment(pid))
+
+
+def user(pid: int) -> int | None:
+    """Return the user id that ``pid`` runs as, None when it is gone."""
     try:
-        uid = os.stat(f"/proc/{pid}").st_uid
+        return os.stat(f"/proc/{pid}").st_uid
     except OSError:
         return None
-    return Found(pid, started, uid, _environment(pid))
 
 
 def _environment(pid: int) -> dict[str, str]:
@@ -82,7 +84,11 @@ def daemons() -> list[Found]:
     for pid in _pids():
         arguments = _read(f"/proc/{pid}/cmdline").split("\0")
         names = [os.path.basename(argument) for argument in arguments[:2]]  # [1]: behind an interpreter
-        if CONTROL in names and ("-d" in arguments or "-f" in arguments) and os.path.basename(arguments[0]) != "timeout":
+        if (
+            CONTROL in names
+            and ("-d" in arguments or "-f" in arguments)
+            and os.path.basename(arguments[0]) != "timeout"
+        ):
             entry = inspect(pid)
             if entry:
                 found.append(entry)

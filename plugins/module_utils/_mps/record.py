@@ -40,7 +40,10 @@ class Memory(t.NamedTuple):
 
 def to_json(memory: Memory) -> tuple[dict[str, t.Any], dict[str, t.Any]]:
     """Return the contents of daemons.json and compute_modes.json."""
-    daemons = {name: {key: value for key, value in record._asdict().items() if key != "name"} for name, record in memory.daemons.items()}
+    daemons = {
+        name: {key: value for key, value in record._asdict().items() if key != "name"}
+        for name, record in memory.daemons.items()
+    }
     modes = {uuid: {**entry._asdict(), "owners": list(entry.owners)} for uuid, entry in memory.modes.items()}
     return {"version": VERSION, "daemons": daemons}, {"version": VERSION, "cards": modes}
 
@@ -50,7 +53,10 @@ def from_json(daemons: t.Any, modes: t.Any) -> Memory:
     try:
         return Memory(
             {name: Record(name=name, **entry) for name, entry in _content(daemons, "daemons").items()},
-            {uuid: ModeEntry(entry["before"], entry["set"], tuple(entry["owners"])) for uuid, entry in _content(modes, "cards").items()},
+            {
+                uuid: ModeEntry(entry["before"], entry["set"], tuple(entry["owners"]))
+                for uuid, entry in _content(modes, "cards").items()
+            },
         )
     except (TypeError, KeyError, AttributeError) as exc:
         raise StateUnreadable(f"its contents are not what this collection writes ({exc})") from exc

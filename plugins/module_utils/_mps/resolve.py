@@ -45,7 +45,11 @@ def resolve(wishes: t.Sequence[Wish], gpus: t.Sequence[Gpu], records: t.Mapping[
             cards = _keep_lost(wish, cards, gpus, records[wish.name])
         for card in cards:
             if str(card.uuid) in owner:
-                raise BadOption(f"{option}.gpus", ", ".join(wish.gpus), f"{card.label} already belongs to daemon '{owner[str(card.uuid)]}'; a card has one daemon")
+                raise BadOption(
+                    f"{option}.gpus",
+                    ", ".join(wish.gpus),
+                    f"{card.label} already belongs to daemon '{owner[str(card.uuid)]}'; a card has one daemon",
+                )
             owner[str(card.uuid)] = wish.name
             _check_card(wish, card, option)
         resolved[wish.name] = Resolved(wish, tuple(cards), _limits(wish, cards, option), _spelled(wish, cards))
@@ -89,10 +93,14 @@ def _check_card(wish: Wish, card: Gpu, option: str) -> None:
         return
     if card.mig and (card.mig.current or card.mig.pending):
         what = "is in MIG mode" if card.mig.current else "will be in MIG mode after a reset or a reboot"
-        raise DoesNotFit(f"{option}.gpus: {card.label} {what}; a daemon for a whole card cannot serve it: disable MIG mode first, or choose another card")
+        raise DoesNotFit(
+            f"{option}.gpus: {card.label} {what}; a daemon for a whole card cannot serve it: disable MIG mode first, or choose another card"
+        )
     capability = card.compute_capability
     if capability and capability < OLDEST:
-        raise DoesNotFit(f"{option}.gpus: {card.label} has compute capability {capability[0]}.{capability[1]}; MPS needs 3.5 or newer")
+        raise DoesNotFit(
+            f"{option}.gpus: {card.label} has compute capability {capability[0]}.{capability[1]}; MPS needs 3.5 or newer"
+        )
     limited = wish.tenths != limits.FULL or wish.memory or wish.clients
     if capability and capability < VOLTA and limited:
         raise DoesNotFit(
@@ -100,7 +108,9 @@ def _check_card(wish: Wish, card: Gpu, option: str) -> None:
             "need Volta (7.0) or newer: leave active_thread_percentage, memory_limits and clients out for this card"
         )
     if card.compute_mode == "prohibited" and wish.compute_mode == "unchanged":
-        raise DoesNotFit(f"{option}.compute_mode: unchanged, but {card.label} is in mode prohibited, in which no CUDA process runs; use exclusive_process or set another mode first")
+        raise DoesNotFit(
+            f"{option}.compute_mode: unchanged, but {card.label} is in mode prohibited, in which no CUDA process runs; use exclusive_process or set another mode first"
+        )
 
 
 def _limits(wish: Wish, cards: t.Sequence[Gpu], option: str) -> Limits:
@@ -129,5 +139,7 @@ def _ordinals(name: str, cards: t.Sequence[Gpu], option: str) -> list[int]:
         return list(range(len(cards)))
     card = _selection.find(name, cards)
     if card is None:
-        raise BadOption(option, name, f"is not among the GPUs of this daemon ({', '.join(card.label for card in cards)})")
+        raise BadOption(
+            option, name, f"is not among the GPUs of this daemon ({', '.join(card.label for card in cards)})"
+        )
     return [list(cards).index(card)]

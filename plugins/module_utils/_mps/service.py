@@ -16,7 +16,16 @@ from .plan import Unit
 SERVICES = ("auto", "systemd", "none")
 TEMPLATE = "nvidia-mps@.service"
 SYSTEMD_CONFIGURATION = "/etc/nvidia-mps"
-_PROPERTIES = ("Id", "LoadState", "ActiveState", "MainPID", "UnitFileState", "NeedDaemonReload", "FragmentPath", "ExecMainStartTimestampMonotonic")
+_PROPERTIES = (
+    "Id",
+    "LoadState",
+    "ActiveState",
+    "MainPID",
+    "UnitFileState",
+    "NeedDaemonReload",
+    "FragmentPath",
+    "ExecMainStartTimestampMonotonic",
+)
 
 
 def choose(service: str) -> str:
@@ -77,7 +86,9 @@ class Systemd:
     def require_template(self, unit: Unit) -> None:
         """Refuse to go on without the unit template, which a role installs."""
         if not unit.loaded:
-            raise DoesNotFit(f"The unit template {TEMPLATE} is not installed on this host; the role gpuops.sharing.single_card installs it, or use service: none")
+            raise DoesNotFit(
+                f"The unit template {TEMPLATE} is not installed on this host; the role gpuops.sharing.single_card installs it, or use service: none"
+            )
 
     def _must(self, *arguments: str) -> None:
         answer = self._run(*arguments)

@@ -60,7 +60,11 @@ def _refuse_shared(option: str, pairs: t.Sequence[tuple[str, str]]) -> None:
     seen: dict[str, str] = {}
     for name, value in pairs:
         if value in seen:
-            raise BadOption(f"daemons: {option}", value, f"stands twice (daemons {seen[value]} and {name}); each daemon needs its own")
+            raise BadOption(
+                f"daemons: {option}",
+                value,
+                f"stands twice (daemons {seen[value]} and {name}); each daemon needs its own",
+            )
         seen[value] = name
 
 
@@ -69,11 +73,18 @@ def _parse_one(entry: t.Mapping[str, t.Any], option: str) -> Wish:
     state = entry.get("state") or "started"
     gpus = _parse_gpus(entry.get("gpus"), state, f"{option}.gpus")
     clients = _parse_optional(entry.get("clients"), limits.parse_clients, f"{option}.clients")
-    percentage = _parse_optional(entry.get("active_thread_percentage"), limits.parse_percentage, f"{option}.active_thread_percentage")
-    memory = tuple(_parse_memory(raw, f"{option}.memory_limits[{number}]") for number, raw in enumerate(entry.get("memory_limits") or []))
+    percentage = _parse_optional(
+        entry.get("active_thread_percentage"), limits.parse_percentage, f"{option}.active_thread_percentage"
+    )
+    memory = tuple(
+        _parse_memory(raw, f"{option}.memory_limits[{number}]")
+        for number, raw in enumerate(entry.get("memory_limits") or [])
+    )
     if clients is not None and (percentage is not None or memory):
         other = "active_thread_percentage" if percentage is not None else "memory_limits"
-        raise BadOption(f"{option}.clients", clients, f"already sets the shares (100/N and memory/N); drop clients or drop {other}")
+        raise BadOption(
+            f"{option}.clients", clients, f"already sets the shares (100/N and memory/N); drop clients or drop {other}"
+        )
     if clients is not None:
         percentage = limits.share_of_threads(clients, f"{option}.clients")
     return Wish(
@@ -85,7 +96,8 @@ def _parse_one(entry: t.Mapping[str, t.Any], option: str) -> Wish:
         memory=memory,
         clients=clients,
         pipe_directory=_parse_pipe(entry.get("pipe_directory"), name, gpus, f"{option}.pipe_directory"),
-        log_directory=_parse_directory(entry.get("log_directory"), f"{option}.log_directory") or f"{DEFAULT_LOG_PARENT}/{name}",
+        log_directory=_parse_directory(entry.get("log_directory"), f"{option}.log_directory")
+        or f"{DEFAULT_LOG_PARENT}/{name}",
     )
 
 
@@ -100,14 +112,20 @@ def _parse_optional(value: t.Any, parser: t.Callable[[t.Any, str], T], option: s
 def _parse_name(value: t.Any, option: str) -> str:
     name = "" if value is None else str(value)
     if not _NAME.match(name) or len(name) > _LONGEST_NAME:
-        raise BadOption(option, name, f"is no usable name; give 1 to {_LONGEST_NAME} letters, digits, '.', '_' and '-', beginning with a letter or a digit")
+        raise BadOption(
+            option,
+            name,
+            f"is no usable name; give 1 to {_LONGEST_NAME} letters, digits, '.', '_' and '-', beginning with a letter or a digit",
+        )
     return name
 
 
 def _parse_gpus(value: t.Any, state: str, option: str) -> tuple[str, ...]:
     if value is None:
         if state == "started":
-            raise BadOption(option, "", "is missing; a started daemon needs GPUs: indices, UUIDs, PCI addresses, or 'all'")
+            raise BadOption(
+                option, "", "is missing; a started daemon needs GPUs: indices, UUIDs, PCI addresses, or 'all'"
+            )
         return ()
     return tuple(_selection.clean(value, option))
 
@@ -122,14 +140,22 @@ def _parse_directory(value: t.Any, option: str) -> str | None:
         return None
     path = str(value)
     if not path.startswith("/") or re.search(r"[\s\"'\\$%]", path) or "/../" in f"{path}/":
-        raise BadOption(option, path, "is no usable directory; give an absolute path without blanks, quotes, '\\', '$', '%' and '..'")
+        raise BadOption(
+            option,
+            path,
+            "is no usable directory; give an absolute path without blanks, quotes, '\\', '$', '%' and '..'",
+        )
     return path.rstrip("/") or "/"
 
 
 def _parse_pipe(value: t.Any, name: str, gpus: tuple[str, ...], option: str) -> str:
     path = _parse_directory(value, option) or f"{DEFAULT_PIPE_PARENT}/{name}"
     if len(path.encode()) > LONGEST_PIPE_PATH:
-        raise BadOption(option, path, f"is {len(path.encode())} bytes long; the control daemon takes at most {LONGEST_PIPE_PATH} (sockets lie in it)")
+        raise BadOption(
+            option,
+            path,
+            f"is {len(path.encode())} bytes long; the control daemon takes at most {LONGEST_PIPE_PATH} (sockets lie in it)",
+        )
     if path == CATCH_ALL_PIPE and gpus and gpus != (_selection.ALL,):
         raise BadOption(
             option,

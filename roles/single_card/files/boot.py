@@ -19,7 +19,12 @@ from sharing._mps import boot
 TIMEOUT = 30.0
 
 
-def execute(argv: t.Sequence[str], stdin: str | None = None, environment: t.Mapping[str, str] | None = None, limit: float | None = None) -> Answer:
+def execute(
+    argv: t.Sequence[str],
+    stdin: str | None = None,
+    environment: t.Mapping[str, str] | None = None,
+    limit: float | None = None,
+) -> Answer:
     """Run a command as the modules do, with the standard library alone."""
     bound = limit or TIMEOUT
     command = ["timeout", "-k", "2", f"{bound:g}", *argv]
