@@ -7,7 +7,7 @@ from __future__ import annotations
 import sys
 
 import _machine
-from _smi import errors, modify, options, query, selection
+from _smi import errors, log, modify, options, query, selection, table, xml
 from _smi.errors import NvmlError, Stop
 from _smi.nvml import Nvml
 
@@ -46,6 +46,7 @@ def _run(arguments: list[str]) -> int:
     _machine.misbehave(wrong)
     if "list" in found:
         return _list(nvml)
+    sections = log.sections(found["display"]) if "display" in found else []
     devices = selection.select(nvml, found.get("id"))
     write = sys.stdout.write
     if "compute_mode" in found:
@@ -57,6 +58,12 @@ def _run(arguments: list[str]) -> int:
         write(query.gpus(nvml, devices, found["query_gpu"], found["format"]))
     elif "query_compute_apps" in found:
         write(query.compute_apps(nvml, devices, found["query_compute_apps"], found["format"]))
+    elif "xml" in found:
+        write(xml.text(nvml, devices))
+    elif "query" in found:
+        write(log.text(nvml, devices, sections))
+    else:
+        write(table.text(nvml, devices))
     return 0
 
 

@@ -36,6 +36,10 @@ class _Memory(ctypes.Structure):
     _fields_ = [("version", c_uint)] + [(name, c_ulonglong) for name in ("total", "reserved", "free", "used")]
 
 
+class _Utilization(ctypes.Structure):
+    _fields_ = [("gpu", c_uint), ("memory", c_uint)]
+
+
 class _ProcessInfo(ctypes.Structure):
     _fields_ = [
         ("pid", c_uint),
@@ -135,6 +139,18 @@ class Device:
     def number(self, function: str, *arguments: int) -> int:
         """Any reading that is one unsigned number."""
         return self._number(function, *(c_uint(argument) for argument in arguments))
+
+    def utilization(self) -> int:
+        """Per cent of the time in which the card worked."""
+        result = _Utilization()
+        self._call("GetUtilizationRates", byref(result))
+        return result.gpu
+
+    def ecc_errors(self) -> int:
+        """Uncorrected errors since the driver was loaded."""
+        result = c_ulonglong()
+        self._call("GetTotalEccErrors", c_uint(1), c_uint(0), byref(result))
+        return result.value
 
     def processes(self) -> list[Process]:
         found: dict[int, Process] = {}

@@ -14,6 +14,8 @@ _SPELLINGS = {
     "--query": "query",
     "-x": "xml",
     "--xml-format": "xml",
+    "-d": "display",
+    "--display": "display",
     "-i": "id",
     "--id": "id",
     "-c": "compute_mode",
@@ -52,7 +54,7 @@ def parse(arguments: list[str]) -> dict[str, str]:
 def _check(found: dict[str, str]) -> None:
     """The combinations that nvidia-smi refuses."""
     if "list" in found:
-        for name in ("id", "query", "xml", *_ACTIONS):
+        for name in ("id", "query", "xml", "display", *_ACTIONS):
             if name in found:
                 raise Stop(f"ERROR: Option {found['as:' + name]} is not valid for this command. {_HELP}", 2)
     if "compute_mode" in found and "persistence_mode" in found:
@@ -65,12 +67,24 @@ def _check(found: dict[str, str]) -> None:
             f"{_HELP}",
             2,
         )
-    if "query" in found and "xml" not in found:
-        raise Stop("mock nvidia-smi: option -q is known to this stand-in only together with -x\n", 2)
-    for query in ("query_gpu", "query_compute_apps"):
+    if "display" in found and "query" not in found:
+        raise Stop(
+            "Invalid combination of input arguments. Specify -q/--query and -d/--display to run a filtered query.  "
+            f"{_HELP}",
+            2,
+        )
+    if "display" in found and "xml" in found:
+        raise Stop(
+            "Invalid combination of input arguments: --display/-d flags can not be combined with -x/--xml-format "
+            "flags.\n",
+            2,
+        )
+    if "query" in found and "xml" not in found and "display" not in found:
+        raise Stop("mock nvidia-smi: option -q is known to this stand-in only together with -d or -x\n", 2)
+    for query in ("query", "query_gpu", "query_compute_apps"):
         if query in found and ("compute_mode" in found or "persistence_mode" in found):
-            asked = f"{found['as:' + query]}={found[query]}"
-            raise Stop(f"ERROR: Option {asked} is not recognized. Please run 'nvidia-smi -h'.\n\n", 255)
+            asked = found["as:" + query] + (f"={found[query]}" if found[query] else "")
+            raise Stop(f"ERROR: Option {asked} is not recognized. {_HELP}", 255)
     if ("query_gpu" in found or "query_compute_apps" in found) and "format" not in found:
         raise Stop(f'"--format=" switch is missing. {_HELP}', 2)
 

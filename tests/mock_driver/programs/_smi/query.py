@@ -6,25 +6,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from _smi import errors, options
+from _smi import errors, options, reading
 from _smi.errors import NvmlError, Stop
 from _smi.nvml import Device, Nvml, Process
-
-COMPUTE_MODES = ("Default", "Exclusive_Thread", "Prohibited", "Exclusive_Process")
-
-
-def enabled(state: bool) -> str:
-    return "Enabled" if state else "Disabled"
-
-
-def compute_mode(device: Device) -> str:
-    mode = device.compute_mode()
-    return COMPUTE_MODES[mode] if mode < len(COMPUTE_MODES) else "Unknown"
-
-
-def capability(device: Device) -> str:
-    return "{}.{}".format(*device.compute_capability())
-
 
 Field = tuple[str, str, Callable[[Nvml, Device], object]]
 # The name asked for -> the name shown, the unit, the value.
@@ -36,14 +20,14 @@ _GPU: dict[str, Field] = {
     "count": ("count", "", lambda nvml, device: nvml.count()),
     "driver_version": ("driver_version", "", lambda nvml, device: nvml.driver_version()),
     "pci.bus_id": ("pci.bus_id", "", lambda nvml, device: device.bus_id()),
-    "compute_mode": ("compute_mode", "", lambda nvml, device: compute_mode(device)),
-    "compute_cap": ("compute_cap", "", lambda nvml, device: capability(device)),
-    "persistence_mode": ("persistence_mode", "", lambda nvml, device: enabled(device.persistence_mode())),
+    "compute_mode": ("compute_mode", "", lambda nvml, device: reading.compute_mode(device)),
+    "compute_cap": ("compute_cap", "", lambda nvml, device: reading.capability(device)),
+    "persistence_mode": ("persistence_mode", "", lambda nvml, device: reading.enabled(device.persistence_mode())),
     "memory.total": ("memory.total", "MiB", lambda nvml, device: device.memory().total),
     "memory.used": ("memory.used", "MiB", lambda nvml, device: device.memory().used),
     "memory.free": ("memory.free", "MiB", lambda nvml, device: device.memory().free),
-    "mig.mode.current": ("mig.mode.current", "", lambda nvml, device: enabled(device.mig_mode()[0])),
-    "mig.mode.pending": ("mig.mode.pending", "", lambda nvml, device: enabled(device.mig_mode()[1])),
+    "mig.mode.current": ("mig.mode.current", "", lambda nvml, device: reading.enabled(device.mig_mode()[0])),
+    "mig.mode.pending": ("mig.mode.pending", "", lambda nvml, device: reading.enabled(device.mig_mode()[1])),
 }
 _GPU.update({alias: _GPU[name] for alias, name in (("gpu_name", "name"), ("gpu_uuid", "uuid"), ("gpu_serial", "serial"), ("gpu_bus_id", "pci.bus_id"))})
 

@@ -1,0 +1,53 @@
+# Copyright (c) 2026 gpuops.sharing contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Values as nvidia-smi words them, in its CSV, its log, its XML and its table."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+
+from _smi import errors
+from _smi.errors import NvmlError
+from _smi.nvml import Device, Nvml
+
+COMPUTE_MODES = ("Default", "Exclusive_Thread", "Prohibited", "Exclusive_Process")
+
+
+def enabled(state: bool) -> str:
+    return "Enabled" if state else "Disabled"
+
+
+def compute_mode(device: Device) -> str:
+    mode = device.compute_mode()
+    return COMPUTE_MODES[mode] if mode < len(COMPUTE_MODES) else "Unknown"
+
+
+def capability(device: Device) -> str:
+    return "{}.{}".format(*device.compute_capability())
+
+
+def or_reason(read: Callable[[], object]) -> str:
+    """The value, or why there is none."""
+    try:
+        return str(read())
+    except NvmlError as error:
+        return errors.value(error.code)
+
+
+def mebibytes(read: Callable[[], int | None]) -> str:
+    text = or_reason(read)
+    return f"{text} MiB" if text.isdigit() else "N/A" if text == "None" else text
+
+
+def program(nvml: Nvml, pid: int) -> str:
+    """The program of a process; its path, where that may be read."""
+    try:
+        return os.readlink(f"/proc/{pid}/exe")
+    except OSError:
+        return or_reason(lambda: nvml.process_name(pid))
+
+
+def timestamp() -> str:
+    return time.strftime("%a %b %e %H:%M:%S %Y")
