@@ -88,9 +88,8 @@ class LookupModule(LookupBase):
             content = pack(pathlib.Path(term).read_text(encoding="utf-8"), interpreter)
         except OSError as exc:
             raise AnsibleError(f"Cannot pack {term}: {exc}") from exc
-        path = (
-            pathlib.Path(constants.DEFAULT_LOCAL_TMP) / f"gpuops-sharing-{hashlib.sha256(content).hexdigest()[:16]}.pyz"
-        )
+        folder = pathlib.Path(constants.DEFAULT_LOCAL_TMP)  # type: ignore[attr-defined]  # set at run time
+        path = folder / f"gpuops-sharing-{hashlib.sha256(content).hexdigest()[:16]}.pyz"
         if not path.exists():
             handle, beside = tempfile.mkstemp(dir=path.parent)
             with os.fdopen(handle, "wb") as file:

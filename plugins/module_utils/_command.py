@@ -36,5 +36,5 @@ class Commands(t.NamedTuple):
     """All that the lower floors need from their caller to run programs."""
 
     run: Run
-    which: t.Callable[[str], t.Optional[str]]  # path of a program, None when it is not installed
+    which: t.Callable[[str], str | None]  # path of a program, None when it is not installed
     timeout: float  # seconds for one command

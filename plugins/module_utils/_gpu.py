@@ -49,7 +49,7 @@ class Mig(t.NamedTuple):
 class Gpu(t.NamedTuple):
     """A whole GPU as the driver shows it. ``error`` says why the rest is unknown; None where a value could not be read."""
 
-    index: int
+    index: int  # type: ignore[assignment]  # the field's own word, though tuples have a method of that name
     uuid: str | None = None
     pci_bus_id: str | None = None
     name: str | None = None

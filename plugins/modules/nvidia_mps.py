@@ -100,7 +100,8 @@ options:
   service:
     description:
       - Who starts and stops the daemons.
-      - V(systemd) goes through the unit C(nvidia-mps@NAME.service), whose template the role P(gpuops.sharing.single_card#role) installs. Daemons come back after a reboot.
+      - V(systemd) goes through the unit C(nvidia-mps@NAME.service), whose template the role P(gpuops.sharing.single_card#role) installs.
+        Daemons come back after a reboot.
       - V(none) starts and stops them directly. They do not come back after a reboot.
       - V(auto) is V(systemd) where systemd runs the host, else V(none).
     type: str

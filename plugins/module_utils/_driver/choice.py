@@ -37,6 +37,7 @@ def open_driver(backend: str, commands: Commands) -> Driver:
             reason="nvidia-smi was not found",
         )
     raise DriverAbsent(
-        f"No usable NVIDIA driver: there is neither the command nvidia-smi nor the Python package nvidia-ml-py (for {sys.executable}); install the NVIDIA driver",
+        f"No usable NVIDIA driver: there is neither the command nvidia-smi nor the Python package nvidia-ml-py "
+        f"(for {sys.executable}); install the NVIDIA driver",
         reason="neither nvidia-smi nor the Python package nvidia-ml-py was found",
     )

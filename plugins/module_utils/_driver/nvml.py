@@ -49,7 +49,7 @@ class NvmlDriver(Driver):
         try:
             pynvml.nvmlInit()
         except pynvml.NVMLError as exc:
-            reason = _NO_DRIVER.get(exc.value, f"NVML says: {exc}")
+            reason = _NO_DRIVER.get(_code(exc), f"NVML says: {exc}")
             raise DriverAbsent(f"No usable NVIDIA driver: {reason}", reason=reason) from exc
 
     def close(self) -> None:
@@ -81,7 +81,7 @@ class NvmlDriver(Driver):
                 name=_optional(pynvml.nvmlDeviceGetName, handle),
                 compute_capability=_capability(handle),
                 memory_total_mib=_mib(_optional(pynvml.nvmlDeviceGetMemoryInfo, handle)),
-                compute_mode=COMPUTE_MODE_BY_NUMBER.get(_optional(pynvml.nvmlDeviceGetComputeMode, handle)),
+                compute_mode=_mode(_optional(pynvml.nvmlDeviceGetComputeMode, handle)),
                 persistence_mode=_flag(_optional(pynvml.nvmlDeviceGetPersistenceMode, handle)),
                 mig=_mig(handle),
                 processes=_processes(handle),
@@ -112,7 +112,7 @@ def _call(action: str, function: t.Callable[[], T]) -> T:
     try:
         return function()
     except pynvml.NVMLError as exc:
-        raise refusal(exc.value, f"Cannot {action}: {exc}") from exc
+        raise refusal(_code(exc), f"Cannot {action}: {exc}") from exc
 
 
 def refusal(code: int, message: str) -> SharingError:
@@ -122,12 +122,16 @@ def refusal(code: int, message: str) -> SharingError:
     return kind(message, nvml_code=code)
 
 
+def _code(error: pynvml.NVMLError) -> int:
+    return int(getattr(error, "value", 999))
+
+
 def _optional(function: t.Callable[..., T], *arguments: t.Any) -> T | None:
     """Return None where this driver or this GPU cannot tell."""
     try:
         return function(*arguments)
     except pynvml.NVMLError as exc:
-        if exc.value in _UNREADABLE:
+        if _code(exc) in _UNREADABLE:
             return None
         raise
 
@@ -143,6 +147,10 @@ def _capability(handle: t.Any) -> Capability | None:
 
 def _mib(memory: t.Any) -> int | None:
     return None if memory is None else memory.total // MIB
+
+
+def _mode(number: int | None) -> str | None:
+    return None if number is None else COMPUTE_MODE_BY_NUMBER.get(number)
 
 
 def _flag(value: int | None) -> bool | None:

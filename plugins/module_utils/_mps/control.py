@@ -56,7 +56,8 @@ class Control:
         )
         servers = process.children(pid) if pid else ()
         if servers:
-            text += f" Most likely a plain 'quit' was sent to it while it has servers (pids {', '.join(map(str, servers))}): it then waits for them to end, and all else waits for it."
+            pids = ", ".join(map(str, servers))
+            text += f" Most likely a plain 'quit' was sent to it while it has servers (pids {pids}): it waits for them to end, and all else waits for it."
         return text + " End its clients, or end the daemon."
 
     def _many(self, questions: t.Sequence[str]) -> list[list[str]] | None:

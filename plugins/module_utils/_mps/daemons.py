@@ -259,8 +259,10 @@ class Host:
             if daemon is None:
                 raise NotReadBack(f"Daemon '{name}' shall run, but nothing answers on {resolved.wish.pipe_directory}")
             if daemon.limits != resolved.limits:
+                now, then = _show(daemon.limits), _show(resolved.limits)
+                log = f"{resolved.wish.log_directory}/control.log"
                 raise NotReadBack(
-                    f"Daemon '{name}' took the limits without a word, but they read {_show(daemon.limits)}, not {_show(resolved.limits)}; see {resolved.wish.log_directory}/control.log"
+                    f"Daemon '{name}' took the limits without a word, but they read {now}, not {then}; see {log}"
                 )
             if daemon.devices != resolved.uuids:
                 raise NotReadBack(f"Daemon '{name}' runs for {daemon.devices}, not for {resolved.uuids}")

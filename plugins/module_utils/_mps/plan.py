@@ -127,15 +127,17 @@ def _refuse_foreign(name: str, seen: Observed, record: Record | None, service: s
     service = record.service if record else service
     for daemon in (seen.daemon, seen.at_new_directory):
         if daemon and (daemon is seen.at_new_directory or not _ours(daemon, seen, record, service)):
+            pipe = daemon.pipe_directory
             raise InUse(
-                f"Daemon '{name}': an MPS control daemon that this collection did not start already answers on {daemon.pipe_directory} "
-                f"(pid {daemon.pid}, user id {daemon.uid}); end it (echo quit -t 30 | CUDA_MPS_PIPE_DIRECTORY={daemon.pipe_directory} nvidia-cuda-mps-control), or choose another pipe_directory",
+                f"Daemon '{name}': an MPS control daemon that this collection did not start already answers on {pipe} "
+                f"(pid {daemon.pid}, user id {daemon.uid}); end it (echo quit -t 30 | CUDA_MPS_PIPE_DIRECTORY={pipe} nvidia-cuda-mps-control), "
+                "or choose another pipe_directory",
                 pid=daemon.pid,
             )
     for stray in _foreign_strays(seen, record, service):
         raise InUse(
-            f"Daemon '{name}': a control daemon that this collection did not start (pid {stray.pid}, user id {stray.uid}) was told to use {stray.pipe_directory}, "
-            "but does not answer there; end it, or choose another pipe_directory",
+            f"Daemon '{name}': a control daemon that this collection did not start (pid {stray.pid}, user id {stray.uid}) "
+            f"was told to use {stray.pipe_directory}, but does not answer there; end it, or choose another pipe_directory",
             pid=stray.pid,
         )
 
@@ -299,8 +301,9 @@ def _second_user(wanted: Wanted, observed: t.Mapping[str, Observed]) -> list[str
         daemon = observed[name].daemon
         users = sorted({user for server in daemon.servers for user in server.users}) if daemon else []
         if len(users) > 1:
+            ids = ", ".join(map(str, users))
             warnings.append(
-                f"Daemon '{name}' has servers and clients of several users (ids {', '.join(map(str, users))}): one user's clients wait until the other's have ended"
+                f"Daemon '{name}' has clients of several users (ids {ids}): one user's clients wait until the other's have ended"
             )
     return warnings
 
@@ -319,6 +322,7 @@ def _refuse_busy(actions: t.Sequence[Action], gpus: t.Sequence[Gpu], observed: t
         if others:
             who = ", ".join(f"{process.pid} ({process.name or '?'})" for process in others)
             raise InUse(
-                f"{action.gpu.label} is in use by processes that are no clients of its MPS daemon: {who}; end them before the card is shared, or use compute_mode: unchanged",
+                f"{action.gpu.label} is in use by processes that are no clients of its MPS daemon: {who}; "
+                "end them before the card is shared, or use compute_mode: unchanged",
                 processes=[process._asdict() for process in others],
             )

@@ -109,7 +109,8 @@ def _check_card(wish: Wish, card: Gpu, option: str) -> None:
         )
     if card.compute_mode == "prohibited" and wish.compute_mode == "unchanged":
         raise DoesNotFit(
-            f"{option}.compute_mode: unchanged, but {card.label} is in mode prohibited, in which no CUDA process runs; use exclusive_process or set another mode first"
+            f"{option}.compute_mode: unchanged, but {card.label} is in mode prohibited, in which no CUDA process runs; "
+            "use exclusive_process, or set another mode first"
         )
 
 

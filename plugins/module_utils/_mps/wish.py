@@ -160,6 +160,7 @@ def _parse_pipe(value: t.Any, name: str, gpus: tuple[str, ...], option: str) -> 
         raise BadOption(
             option,
             path,
-            "is NVIDIA's default, which every CUDA process of the host uses, so that each would see only this daemon's GPUs; it is allowed with gpus: all only; leave it out",
+            "is NVIDIA's default, which every CUDA process of the host uses, so that each would see only this daemon's GPUs; "
+            "it is allowed with gpus: all only: leave it out",
         )
     return path
