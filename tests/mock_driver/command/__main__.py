@@ -54,7 +54,11 @@ def show_machine(options: argparse.Namespace) -> int:
 
 
 def list_machines(_options: argparse.Namespace) -> int:
-    print(show.table([[name, str(machine.read(machine.machine_file(name)).take("description", ""))] for name in machine.names()]))
+    print(
+        show.table(
+            [[name, str(machine.read(machine.machine_file(name)).take("description", ""))] for name in machine.names()]
+        )
+    )
     return 0
 
 
@@ -68,7 +72,9 @@ def position(text: str) -> int:
 def add_machine_commands(commands: Any, on_state: argparse.ArgumentParser) -> None:
     """Commands that start, end and show machines."""
     programs = argparse.ArgumentParser(add_help=False)
-    programs.add_argument("--programs", choices=["stand-ins", "none"], default="stand-ins", help="what goes in front of PATH")
+    programs.add_argument(
+        "--programs", choices=["stand-ins", "none"], default="stand-ins", help="what goes in front of PATH"
+    )
     part = commands.add_parser(
         "run",
         parents=[programs],
@@ -113,7 +119,9 @@ def add_disturbing_commands(commands: Any, on_state: argparse.ArgumentParser) ->
     part.add_argument("--gpu", help="only for this card")
     part.set_defaults(action=disturb.fault)
     for name, lost in (("lose", 1), ("find", 0)):
-        part = commands.add_parser(name, parents=[on_state], help=("let a card fall off the bus", "bring a lost card back")[not lost])
+        part = commands.add_parser(
+            name, parents=[on_state], help=("let a card fall off the bus", "bring a lost card back")[not lost]
+        )
         part.add_argument("gpu", help="index, UUID or PCI address")
         part.set_defaults(action=disturb.lose, lost=lost)
 
@@ -133,7 +141,9 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="mock-driver", description=__doc__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     on_state = argparse.ArgumentParser(add_help=False)
-    on_state.add_argument("--state", type=state_path, default=state_path(), help="default: $MOCK_DRIVER_STATE, here %(default)s")
+    on_state.add_argument(
+        "--state", type=state_path, default=state_path(), help="default: $MOCK_DRIVER_STATE, here %(default)s"
+    )
     add_machine_commands(commands, on_state)
     add_disturbing_commands(commands, on_state)
     add_recording_commands(commands, on_state)

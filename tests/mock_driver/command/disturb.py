@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from ctypes import memset, sizeof, addressof
+from ctypes import addressof, memset, sizeof
 from typing import Any
 
 from command.machine import error_code

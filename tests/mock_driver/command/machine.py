@@ -78,7 +78,9 @@ def machine_file(name: str) -> Path:
     """A shipped machine by its name, or any file by its path."""
     path = Path(name) if name.endswith((".yaml", ".yml")) else MACHINES / f"{name}.yaml"
     if not path.is_file():
-        raise MockDriverError(f"unknown machine {name!r}; known are {', '.join(names())}, or give the path of a YAML file")
+        raise MockDriverError(
+            f"unknown machine {name!r}; known are {', '.join(names())}, or give the path of a YAML file"
+        )
     return path
 
 
@@ -94,7 +96,15 @@ def fill(array: Any, values: list[Any] | None) -> None:
 
 def load_profile(facts: Facts, profile: layout.Profile) -> None:
     profile.name = text(facts.need("name"))
-    for key in ("enumerator", "id", "compute_slices", "memory_slices", "max_instances", "multiprocessors", "memory_mib"):
+    for key in (
+        "enumerator",
+        "id",
+        "compute_slices",
+        "memory_slices",
+        "max_instances",
+        "multiprocessors",
+        "memory_mib",
+    ):
         setattr(profile, key, int(facts.need(key)))
     for key in ("copy_engines", "decoders", "encoders", "jpegs", "ofas", "capabilities"):
         setattr(profile, key, int(facts.take(key, 0)))
@@ -164,7 +174,10 @@ def load_model(name: str, model: layout.Model) -> None:
     clocks = facts.inner("clocks")
     for key in ("now", "maximum", "application"):
         fill(getattr(model, f"clocks_{key}"), clocks.take(key))
-    model.clock_graphics_minimum, model.clock_graphics_step = clocks.number("graphics_minimum"), clocks.number("graphics_step")
+    model.clock_graphics_minimum, model.clock_graphics_step = (
+        clocks.number("graphics_minimum"),
+        clocks.number("graphics_step"),
+    )
     pcie = facts.inner("pcie")
     model.pcie_generation, model.pcie_width = pcie.number("generation"), pcie.number("width")
     load_mig(facts.inner("mig"), model)

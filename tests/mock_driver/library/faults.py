@@ -16,7 +16,9 @@ SPECIAL = {
 SPECIAL_NAMES = {code: name for name, code in SPECIAL.items()}
 
 
-def add_fault(state: layout.State, target: str, code: int, first: int = 1, last: int = layout.ANY, gpu: int = layout.ANY) -> None:
+def add_fault(
+    state: layout.State, target: str, code: int, first: int = 1, last: int = layout.ANY, gpu: int = layout.ANY
+) -> None:
     """From its `first` to its `last` call from now on, `target` goes wrong with `code`; on that card only, if given."""
     for fault in state.faults:
         if not fault.used:

@@ -110,7 +110,10 @@ def main() -> None:
         "functions.h": "enum function {\n"
         + "".join(f"    F_{name},\n" for name in names)
         + "    FUNCTION_COUNT\n};\n"
-        + "".join(f"__attribute__((weak, visibility(\"hidden\"))) nvmlReturn_t mock_{name}({functions[name]});\n" for name in names),
+        + "".join(
+            f'__attribute__((weak, visibility("hidden"))) nvmlReturn_t mock_{name}({functions[name]});\n'
+            for name in names
+        ),
         "functions.c": '#include "state.h"\n#include "handles.h"\n'
         + "const char *const function_names[FUNCTION_COUNT] = {\n"
         + "".join(f'    "{name}",\n' for name in names)

@@ -5,8 +5,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Iterator
 
 from library import layout
 from library.state import MockDriverError
@@ -64,7 +64,9 @@ def add_process(state: layout.State, gpu_name: str | int, pid: int, kind: str = 
     if kind != "graphics" and gpu.compute_mode == PROHIBITED:
         raise MockDriverError(f"GPU {gpu_name} refuses process {pid}: its compute mode is prohibited")
     if kind in ("compute", "mps-server") and gpu.compute_mode == EXCLUSIVE_PROCESS and owners:
-        raise MockDriverError(f"GPU {gpu_name} refuses process {pid}: its compute mode is exclusive_process and {owners[0]} has it")
+        raise MockDriverError(
+            f"GPU {gpu_name} refuses process {pid}: its compute mode is exclusive_process and {owners[0]} has it"
+        )
     remove_process(state, gpu_name, pid, missing_ok=True)
     for process in gpu.processes:
         if not process.pid or not alive(process.pid):

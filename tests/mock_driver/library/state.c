@@ -85,9 +85,11 @@ static nvmlReturn_t map(void)
     return NVML_SUCCESS;
 }
 
-static bool opens(enum function function)
+/* The calls that nvml.h allows without initialisation. */
+static bool needs_no_init(enum function function)
 {
-    return function == F_nvmlInit || function == F_nvmlInit_v2 || function == F_nvmlInitWithFlags;
+    return function == F_nvmlInit || function == F_nvmlInit_v2 || function == F_nvmlInitWithFlags ||
+           function == F_nvmlSystemGetNVMLVersion;
 }
 
 nvmlReturn_t library_open(void)
@@ -131,7 +133,7 @@ bool call_begin(struct call *call, uint32_t gpu)
     call->gpu = gpu;
     call->result = NVML_ERROR_UNINITIALIZED;
     if (!initialised) {
-        if (!opens(call->function)) return false;
+        if (!needs_no_init(call->function)) return false;
         /* A machine that went down and came up again is another file under the same name. */
         unmap();
         call->result = map();

@@ -9,11 +9,12 @@ import json
 import mmap
 import os
 import tempfile
+from collections.abc import Iterator
 from contextlib import contextmanager
 from ctypes import sizeof
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
-from typing import Any, Iterator
+from typing import Any
 
 from library import layout
 
@@ -31,7 +32,7 @@ def state_path(path: str | os.PathLike[str] | None = None) -> Path:
     return Path(path or os.environ.get("MOCK_DRIVER_STATE") or DEFAULT_PATH)
 
 
-@lru_cache(maxsize=None)
+@cache
 def nvml() -> dict[str, Any]:
     """What the build took from nvml.h: `functions`, `setters`, `per_gpu`, `errors`."""
     try:
@@ -55,7 +56,9 @@ def open_state(path: str | os.PathLike[str] | None = None) -> Iterator[layout.St
     try:
         descriptor = os.open(file, os.O_RDWR | os.O_CLOEXEC)
     except OSError as error:
-        raise MockDriverError(f"no mocked machine is up at {file} ({error.strerror}); start one: mock-driver up") from error
+        raise MockDriverError(
+            f"no mocked machine is up at {file} ({error.strerror}); start one: mock-driver up"
+        ) from error
     with os.fdopen(descriptor, "r+b", buffering=0) as opened:
         fcntl.flock(opened, fcntl.LOCK_EX)
         try:
@@ -82,6 +85,8 @@ def create_state(state: layout.State, path: Path) -> None:
             os.fchmod(file.fileno(), 0o666)
         os.link(name, path)
     except FileExistsError as error:
-        raise MockDriverError(f"a mocked machine is up at {path} already; take it down first: mock-driver down") from error
+        raise MockDriverError(
+            f"a mocked machine is up at {path} already; take it down first: mock-driver down"
+        ) from error
     finally:
         os.unlink(name)

@@ -1,0 +1,44 @@
+# Copyright (c) 2026 gpuops.sharing contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The mocked driver, built once, and machines on it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from mocked_machine import MOCK_DRIVER, MockedMachine
+
+
+@pytest.fixture(scope="session")
+def built() -> Path:
+    """The folder of the mocked driver, with its library built."""
+    subprocess.run(["make", "-C", MOCK_DRIVER, f"PYTHON={sys.executable}"], check=True)
+    return MOCK_DRIVER
+
+
+@pytest.fixture
+def start_machine(built: Path, tmp_path: Path) -> Iterator[Callable[[str], MockedMachine]]:
+    """Start a machine by its name; it is taken down after the test."""
+    started: list[MockedMachine] = []
+
+    def start(name: str) -> MockedMachine:
+        machine = MockedMachine(tmp_path / f"state-{len(started)}")
+        machine.mock_driver("up", name)
+        started.append(machine)
+        return machine
+
+    yield start
+    for machine in started:
+        if machine.state.exists():
+            machine.mock_driver("down")
+
+
+@pytest.fixture
+def machine(start_machine: Callable[[str], MockedMachine]) -> MockedMachine:
+    """Two A100."""
+    return start_machine("a100-40gb-x2")
