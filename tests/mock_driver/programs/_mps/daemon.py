@@ -287,7 +287,7 @@ class Daemon:
     # What the commands ask about the world
 
     def lies(self) -> bool:
-        return _machine.fault("nvidia-cuda-mps-control") == _machine.LIE
+        return _machine.lies(_machine.CONTROL)
 
     def devices(self) -> list[str]:
         return _machine.visible_devices()

@@ -16,7 +16,7 @@ def _line(depth: int, label: str, value: str) -> str:
 
 
 def _processes(nvml: Nvml, device: Device) -> str:
-    processes = device.processes()
+    processes = reading.by_pid(device)
     if not processes:
         return _line(1, "Processes", "None")
     text = "    Processes\n"

@@ -31,6 +31,8 @@ def select(nvml: Nvml, wanted: str | None) -> list[Device]:
     if wanted is None:
         indices = list(range(total))
     else:
+        if not wanted:
+            raise Stop("Failed to parse device string on command line", 255)
         words = wanted.split(",")
         by_name = _by_name(nvml, total) if any(not word.isdigit() for word in words) else {}
         indices = sorted(index for index in {_index(word, by_name) for word in words} if 0 <= index < total)

@@ -67,7 +67,7 @@ def _memory(tree: _Tree, device: Device) -> None:
 
 def _processes(tree: _Tree, nvml: Nvml, device: Device) -> None:
     tree.open("processes")
-    for process in device.processes():
+    for process in reading.by_pid(device):
         tree.open("process_info")
         tree.leaf("gpu_instance_id", "N/A")
         tree.leaf("compute_instance_id", "N/A")
