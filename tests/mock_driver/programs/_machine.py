@@ -54,7 +54,9 @@ def lies(program: str) -> bool:
 
         with open_state() as state:
             return any(
-                fault.used and fault.target == program.encode() and fault.code == FAULT_LIE
+                fault.used
+                and fault.target == program.encode()
+                and fault.code == FAULT_LIE
                 and fault.first <= fault.seen <= fault.last
                 for fault in state.faults
             )

@@ -47,14 +47,14 @@ class _Output:
             self.flush()
 
     def flush(self) -> None:
-        sys.stdout.write("".join(self.held))
+        sys.stdout.buffer.write(os.fsencode("".join(self.held)))
         sys.stdout.flush()
         self.held.clear()
 
 
 def _exchange(connection: Channel, output: _Output) -> int:
-    for line in sys.stdin:
-        connection.send(channel.COMMAND, line.rstrip("\n"))
+    for line in sys.stdin.buffer:
+        connection.send(channel.COMMAND, os.fsdecode(line).rstrip("\n"))
         kind, text = connection.receive()
         if kind == channel.STATUS:
             return int(text)
@@ -75,8 +75,6 @@ def main(wrong: str) -> int:
         return 1
     if wrong == _machine.SWALLOW:
         return 0
-    sys.stdin.reconfigure(errors="surrogateescape")
-    sys.stdout.reconfigure(errors="surrogateescape")
     output = _Output()
     try:
         status = _exchange(connection, output)

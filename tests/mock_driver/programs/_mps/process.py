@@ -52,3 +52,20 @@ def detach_output() -> None:
         os.dup2(null, descriptor)
     if null > 2:
         os.close(null)
+
+
+def pid_namespace(pid: int) -> str:
+    """The number of a process's PID namespace."""
+    try:
+        return os.readlink(f"/proc/{pid}/ns/pid").strip("pid:[]")
+    except OSError:
+        return "0"
+
+
+def command(pid: int) -> str:
+    """The first word of a process's command line."""
+    try:
+        with open(f"/proc/{pid}/cmdline", encoding="utf-8", errors="replace") as file:
+            return file.read().split("\0")[0]
+    except OSError:
+        return ""

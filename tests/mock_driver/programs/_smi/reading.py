@@ -35,9 +35,13 @@ def or_reason(read: Callable[[], object]) -> str:
         return errors.value(error.code)
 
 
-def mebibytes(read: Callable[[], int | None]) -> str:
+def mebibytes(read: Callable[[], int]) -> str:
     text = or_reason(read)
-    return f"{text} MiB" if text.isdigit() else "N/A" if text == "None" else text
+    return f"{text} MiB" if text.isdigit() else text
+
+
+def used_memory(process: Process) -> str:
+    return "N/A" if process.memory is None else f"{process.memory} MiB"
 
 
 def by_pid(device: Device) -> list[Process]:

@@ -74,4 +74,6 @@ def _device(nvml: Nvml, index: int) -> Device:
         return nvml.device(index)
     except NvmlError as error:
         reason = lost_or_unknown(error.code)
-        raise Stop(f"Unable to determine the device handle for GPU{index}: {reason}", errors.status(error.code)) from None
+        raise Stop(
+            f"Unable to determine the device handle for GPU{index}: {reason}", errors.status(error.code)
+        ) from None

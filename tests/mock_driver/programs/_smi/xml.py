@@ -74,7 +74,7 @@ def _processes(tree: _Tree, nvml: Nvml, device: Device) -> None:
         tree.leaf("pid", str(process.pid))
         tree.leaf("type", process.kind)
         tree.leaf("process_name", reading.program(nvml, process.pid))
-        tree.leaf("used_memory", reading.mebibytes(lambda: process.memory))
+        tree.leaf("used_memory", reading.used_memory(process))
         tree.close("process_info")
     tree.close("processes")
 
