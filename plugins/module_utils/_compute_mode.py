@@ -16,7 +16,7 @@ def parse_mode(value: t.Any, option: str = "mode") -> str:
     if name in SETTABLE_COMPUTE_MODES:
         return name
     allowed = ", ".join(SETTABLE_COMPUTE_MODES)
-    meant = COMPUTE_MODE_BY_NUMBER.get(int(name)) if name.isdigit() else name.lower().replace(" ", "_")
+    meant = COMPUTE_MODE_BY_NUMBER.get(int(name)) if name.isdecimal() else name.lower().replace(" ", "_")
     if meant == "exclusive_thread":
         raise BadOption(
             option,

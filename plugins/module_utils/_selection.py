@@ -33,11 +33,11 @@ def _check_spelling(name: str, option: str) -> None:
         raise BadOption(option, "", "is empty; give an index, a UUID, a PCI address, or 'all'")
     if _NUMBER.match(name):
         if "." in name or int(name) > _HIGHEST_INDEX:
-            guess = _sexagesimal(float(name))
+            meant = " or ".join(_sexagesimal(name))
             raise BadOption(
                 option,
                 name,
-                f'is no GPU index; YAML reads an unquoted PCI address as a number: if {guess} is meant, write "{guess}" in quotes',
+                f"is no GPU index; YAML reads an unquoted PCI address as a number: if {meant} is meant, write it in quotes",
             )
         if int(name) < 0:
             raise BadOption(option, name, "an index counts from 0")
@@ -51,11 +51,15 @@ def _check_spelling(name: str, option: str) -> None:
         raise BadOption(option, name, "is no index, UUID (GPU-...), PCI address (0000:07:00.0), or 'all'")
 
 
-def _sexagesimal(number: float) -> str:
-    """Undo what YAML 1.1 does to 07:00.0, a number to base 60."""
-    minutes, seconds = divmod(int(abs(number)), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours:02d}:{minutes:02d}:{seconds:02d}.0" if hours else f"{minutes:02d}:{seconds:02d}.0"
+def _sexagesimal(number: str) -> list[str]:
+    """Undo what YAML 1.1 does to 07:00.0, a number to base 60; 81:00.0 and 0001:21:00.0 become the same one."""
+    whole, _dot, decimals = number.lstrip("-").partition(".")
+    function = decimals if re.match(r"^[0-7]$", decimals) else "0"
+    minutes, seconds = divmod(int(whole), 60)
+    addresses = [f'"{minutes:02d}:{seconds:02d}.{function}"'] if minutes < 100 else []
+    if minutes >= 60:
+        addresses.append(f'"{minutes // 60:04d}:{minutes % 60:02d}:{seconds:02d}.{function}"')
+    return addresses
 
 
 def find(name: str, gpus: t.Sequence[Gpu]) -> Gpu | None:

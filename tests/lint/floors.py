@@ -18,7 +18,15 @@ PACKAGE = "ansible_collections.gpuops.sharing.plugins.module_utils"
 # A name stands for itself and all below it.
 FLOORS = {
     5: ["_ansible"],
-    4: ["_convergence", "_mps.boot", "_mps.control", "_mps.daemons", "_mps.directories", "_mps.process", "_mps.service"],
+    4: [
+        "_convergence",
+        "_mps.boot",
+        "_mps.control",
+        "_mps.daemons",
+        "_mps.directories",
+        "_mps.process",
+        "_mps.service",
+    ],
     3: ["_compute_mode", "_selection"]
     + ["_mps.files", "_mps.limits", "_mps.live", "_mps.plan", "_mps.record", "_mps.resolve", "_mps.wish"],
     2: ["_driver"],

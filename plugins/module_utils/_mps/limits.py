@@ -34,14 +34,14 @@ def parse_percentage(value: t.Any, option: str) -> int:
     if not _PERCENTAGE.match(text):
         raise BadOption(option, value, "is no number; give a percentage above 0 and up to 100, without a sign, e.g. 50")
     whole, _dot, decimals = text.partition(".")
-    if decimals.rstrip("0")[1:]:
-        shorter = f"{int(whole)}.{decimals[0]}"
+    tenths = int(whole) * 10 + int((decimals or "0")[0])
+    if decimals.rstrip("0")[1:] and tenths <= FULL:
+        shorter = show_percentage(max(tenths, 1))
         raise BadOption(
             option,
             value,
             f"has more than one decimal, and the daemon shows only one, so it could not be read back; give {shorter}",
         )
-    tenths = int(whole) * 10 + int((decimals or "0")[0])
     if not 0 < tenths <= FULL:
         raise BadOption(option, value, "is out of range; give a percentage above 0 and up to 100")
     return tenths

@@ -7,46 +7,137 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-HANG = "HANG"  # sleeps for ever
+if TYPE_CHECKING:
+    from library.layout import State
+
+HANG = "HANG"  # sleeps for ever; a server: never reports that it is ready
 HANG_IGNORING_TERM = "HANG_IGNORING_TERM"  # the same, and SIGTERM does not end it
 GARBAGE = "GARBAGE"  # prints nonsense and says that all went well
 LIE = "LIE"  # a setter says that all went well and changes nothing
 SWALLOW = "SWALLOW"  # front end: nothing is sent, nothing printed, exit status 0
-NEVER_READY = "NEVER_READY"  # MPS server: lives, but never reports to the daemon
 
-_VARIABLES = {
-    "nvidia-smi": "MOCK_SMI_FAULT",
-    "nvidia-cuda-mps-control": "MOCK_MPS_FAULT",
-    "nvidia-cuda-mps-server": "MOCK_MPS_FAULT",
-}
+SMI = "nvidia-smi"
+CONTROL = "nvidia-cuda-mps-control"
+SERVER = "nvidia-cuda-mps-server"
+# For tests without a machine.
+_VARIABLES = {SMI: "MOCK_SMI_FAULT", CONTROL: "MOCK_MPS_FAULT", SERVER: "MOCK_MPS_SERVER_FAULT"}
+_SERVER_MEMORY_MIB = 30
+
+sys.path.insert(1, str(Path(__file__).resolve().parents[1]))
 
 
 def fault(program: str) -> str:
-    """The fault that a test asked for, else an empty text."""
-    return os.environ.get(_VARIABLES[program], "")
+    """Counts a start of the program; the fault that a test asked for, else an empty text."""
+    wrong = os.environ.get(_VARIABLES[program], "")
+    if wrong:
+        return wrong
+    try:
+        from library.faults import program_fault
+        from library.state import MockDriverError, open_state
+
+        with open_state() as state:
+            return program_fault(state, program) or ""
+    except (ImportError, MockDriverError):
+        return ""
 
 
-def misbehave(wrong: str) -> None:
-    """Does what a fault says that concerns a command as a whole; returns for the other faults."""
+def lies(program: str) -> bool:
+    """Whether the last start of the program that was counted was to meet the fault LIE."""
+    if os.environ.get(_VARIABLES[program]) == LIE:
+        return True
+    try:
+        from library.layout import FAULT_LIE
+        from library.state import MockDriverError, open_state
+
+        with open_state() as state:
+            return any(
+                fault.used
+                and fault.target == program.encode()
+                and fault.code == FAULT_LIE
+                and fault.first <= fault.seen <= fault.last
+                for fault in state.faults
+            )
+    except (ImportError, MockDriverError):
+        return False
+
+
+def hang(wrong: str) -> None:
+    """Sleeps for ever where the fault says so."""
     if wrong == HANG_IGNORING_TERM:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     if wrong in (HANG, HANG_IGNORING_TERM):
         while True:
             signal.pause()
+
+
+def misbehave(wrong: str) -> None:
+    """Does what a fault says that concerns a command as a whole; returns for the other faults."""
+    hang(wrong)
     if wrong == GARBAGE:
         sys.stdout.write("\x00\x7f%s <<garbage>> 12,\n")
         sys.stdout.flush()
         os._exit(0)
 
 
+def _visible(state: State) -> list[str]:
+    """UUIDs of the cards that this process's environment shows to CUDA: up to the first word that names none.
+
+    Indices are taken in the order of the PCI addresses, as with CUDA_DEVICE_ORDER=PCI_BUS_ID.
+    """
+    uuids = [state.gpus[index].uuid.decode() for index in range(state.gpu_count)]
+    wanted = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if wanted is None:
+        return uuids
+    found: list[str] = []
+    for word in wanted.split(","):
+        word = word.strip()
+        if word.isdigit():
+            matches = uuids[int(word) : int(word) + 1]
+        else:
+            matches = [uuid for uuid in uuids if word.startswith("GPU-") and uuid.startswith(word)]
+        if len(matches) != 1 or matches[0] in found:
+            break
+        found += matches
+    return found
+
+
 def visible_devices() -> list[str]:
-    return []
+    """The cards of this process; without a machine what its environment says."""
+    try:
+        from library.state import MockDriverError, open_state
+
+        with open_state() as state:
+            return _visible(state)
+    except (ImportError, MockDriverError):
+        return [word for word in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if word]
 
 
-def add_server(pid: int) -> bool:
-    return True
+def _use_cards(kind: str, memory: int, most: int) -> bool:
+    """Puts this process on the first `most` of its cards; says whether it may run. Without a machine it may."""
+    try:
+        from library.processes import add_process, find_gpu
+        from library.state import MockDriverError, open_state
+    except ImportError:
+        return True
+    try:
+        with open_state() as state:
+            devices = _visible(state)[:most]
+            try:
+                for device in devices:
+                    add_process(state, device, os.getpid(), kind, memory)
+            except MockDriverError:
+                return False
+            return bool(devices) and not any(find_gpu(state, device).lost for device in devices)
+    except MockDriverError:
+        return True
 
 
-def add_client(pid: int, memory: int) -> bool:
-    return True
+def use_cards_as_server() -> bool:
+    return _use_cards("mps-server", _SERVER_MEMORY_MIB, sys.maxsize)
+
+
+def use_card_as_client(memory: int) -> bool:
+    return _use_cards("mps-client", memory, 1)

@@ -10,7 +10,7 @@ import signal
 import sys
 
 import _machine
-from _mps import channel
+from _mps import channel, process
 from _mps.channel import Channel, Closed
 from _mps.directory import PipeDirectory
 
@@ -41,7 +41,10 @@ def main(arguments: list[str]) -> int:
     except Closed as reason:
         print(f"mps-client: {reason}", file=sys.stderr)
         return 1
-    _machine.add_client(os.getpid(), options.memory)
+    process.look_like("mps-client")
+    if not _machine.use_card_as_client(options.memory):
+        print("mps-client: the card refuses this process", file=sys.stderr)
+        return 1
     print(f"connected {os.getpid()} server {server}", flush=True)
     try:
         kind, _text = daemon.receive()

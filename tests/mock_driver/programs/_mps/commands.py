@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from _mps import numbers
+import _machine
+from _mps import numbers, process
 from _mps.server_entry import Limits, ServerEntry
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ def _get_device_client_list(daemon: Daemon, uid: int, words: list[str], rest: st
         servers = [_ready_server(daemon, ["", str(pid)]) for pid in daemon.servers]
     clients = [str(client.pid) for server in servers for client in server.clients]
     # Assumed layout: the device, then its clients.
-    return [line for device in daemon.devices() for line in (f"Device {device}", *clients) if servers]
+    return [line for device in _machine.visible_devices() for line in (f"Device {device}", *clients) if servers]
 
 
 def _ps(daemon: Daemon, uid: int, words: list[str], rest: str) -> list[str]:
@@ -123,10 +124,10 @@ def _ps(daemon: Daemon, uid: int, words: list[str], rest: str) -> list[str]:
     lines = [f"{'PID':<10}{'ID':<10}{'SERVER':<15}{'DEVICE':<{_DEVICE_WIDTH}}{'NAMESPACE':<15}{'COMMAND':<15}"]
     for server in servers:
         for client in server.clients:
-            for device in daemon.devices():
+            for device in _machine.visible_devices():
                 lines.append(
                     f"{client.pid:<10}{client.number:<10}{server.pid:<15}{device[:22]:<{_DEVICE_WIDTH}}"
-                    f"{daemon.namespace(client.pid):<15}{daemon.command(client.pid):<15}"
+                    f"{process.pid_namespace(client.pid):<15}{process.command(client.pid):<15}"
                 )
     return lines
 
@@ -152,7 +153,7 @@ def _set_percentage(daemon: Daemon, limits: Limits, text: str) -> list[str]:
     if value is None:
         daemon.log("Invalid percentage, expected between (0.0, 100.0]")
         value = limits.percentage
-    elif not daemon.lies():
+    elif not _machine.lies(_machine.CONTROL):
         limits.percentage = value
     return [f"{value:.1f}"]
 
@@ -178,7 +179,7 @@ def _set_memory(daemon: Daemon, limits: Limits, arguments: str) -> list[str]:
     device, limit = numbers.memory_limit(arguments)
     if not 0 <= device <= _MAX_DEVICE:
         daemon.log("Invalid device ordinal!")
-    elif not daemon.lies():
+    elif not _machine.lies(_machine.CONTROL):
         limits.set_memory(device, limit)
     return []
 
@@ -216,7 +217,7 @@ def _set_default_priority(daemon: Daemon, uid: int, words: list[str], rest: str)
     value = numbers.integer(rest)
     if value not in (0, 1):
         return ["Invalid priority value - must be 0 or 1!"]
-    if not daemon.lies():
+    if not _machine.lies(_machine.CONTROL):
         daemon.priority = value
     return []
 

@@ -11,7 +11,6 @@ import socket
 import time
 from collections.abc import Callable
 
-import _machine
 from _mps import channel, commands, numbers, server_entry
 from _mps.channel import Channel, Closed
 from _mps.directory import PipeDirectory
@@ -252,7 +251,9 @@ class Daemon:
     def _new_client(self, client: Client) -> None:
         self.pending.append(client)
         if self.servers and not any(server.ready for server in self.servers.values()):
-            self.log(f"NEW CLIENT {client.pid} from user {client.uid}: Server is not ready, push client to pending list")
+            self.log(
+                f"NEW CLIENT {client.pid} from user {client.uid}: Server is not ready, push client to pending list"
+            )
         self._attach_pending()
 
     def _attach_pending(self) -> None:
@@ -283,26 +284,3 @@ class Daemon:
 
     def terminate_client(self, client: Client) -> None:
         self._send(client.channel, channel.TERMINATE)
-
-    # What the commands ask about the world
-
-    def lies(self) -> bool:
-        return _machine.fault("nvidia-cuda-mps-control") == _machine.LIE
-
-    def devices(self) -> list[str]:
-        return _machine.visible_devices()
-
-    @staticmethod
-    def namespace(pid: int) -> str:
-        try:
-            return os.readlink(f"/proc/{pid}/ns/pid").strip("pid:[]")
-        except OSError:
-            return "0"
-
-    @staticmethod
-    def command(pid: int) -> str:
-        try:
-            with open(f"/proc/{pid}/cmdline", encoding="utf-8", errors="replace") as file:
-                return file.read().split("\0")[0]
-        except OSError:
-            return ""

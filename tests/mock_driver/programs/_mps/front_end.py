@@ -47,14 +47,14 @@ class _Output:
             self.flush()
 
     def flush(self) -> None:
-        sys.stdout.write("".join(self.held))
+        sys.stdout.buffer.write(os.fsencode("".join(self.held)))
         sys.stdout.flush()
         self.held.clear()
 
 
 def _exchange(connection: Channel, output: _Output) -> int:
-    for line in sys.stdin:
-        connection.send(channel.COMMAND, line.rstrip("\n"))
+    for line in sys.stdin.buffer:
+        connection.send(channel.COMMAND, os.fsdecode(line).rstrip("\n"))
         kind, text = connection.receive()
         if kind == channel.STATUS:
             return int(text)
@@ -67,9 +67,7 @@ def _exchange(connection: Channel, output: _Output) -> int:
         output.put(text)
 
 
-def main() -> int:
-    wrong = _machine.fault("nvidia-cuda-mps-control")
-    _machine.misbehave(wrong)
+def main(wrong: str) -> int:
     pipe = PipeDirectory(os.environ)
     connection = None if pipe.too_long() else _connect(pipe)
     if connection is None:
@@ -77,8 +75,6 @@ def main() -> int:
         return 1
     if wrong == _machine.SWALLOW:
         return 0
-    sys.stdin.reconfigure(errors="surrogateescape")
-    sys.stdout.reconfigure(errors="surrogateescape")
     output = _Output()
     try:
         status = _exchange(connection, output)

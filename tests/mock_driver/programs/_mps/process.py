@@ -9,11 +9,22 @@ import os
 import resource
 
 _PR_SET_NAME = 15
+# Fields of /proc/PID/stat, counted behind the program's name: where the arguments lie in memory (proc(5)).
+_ARG_START, _ARG_END = 45, 46
 
 
-def set_name(name: str) -> None:
-    """Sets what /proc/PID/comm shows; the kernel keeps 15 characters, as it does for the real programs."""
-    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_NAME, name.encode(), 0, 0, 0)
+def look_like(*arguments: str) -> None:
+    """Sets what /proc/PID/comm and /proc/PID/cmdline show, so that no interpreter is seen.
+
+    The kernel keeps 15 characters of the name. Where the arguments were longer before, NULs are left behind.
+    """
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_NAME, arguments[0].encode(), 0, 0, 0)
+    with open("/proc/self/stat", "rb") as file:
+        fields = file.read().rpartition(b")")[2].split()
+    start, end = int(fields[_ARG_START]), int(fields[_ARG_END])
+    line = b"".join(argument.encode() + b"\0" for argument in arguments)
+    if start and len(line) <= end - start:
+        ctypes.memmove(start, line.ljust(end - start, b"\0"), end - start)
 
 
 def close_inherited(keep: tuple[int, ...] = ()) -> None:
@@ -41,3 +52,20 @@ def detach_output() -> None:
         os.dup2(null, descriptor)
     if null > 2:
         os.close(null)
+
+
+def pid_namespace(pid: int) -> str:
+    """The number of a process's PID namespace."""
+    try:
+        return os.readlink(f"/proc/{pid}/ns/pid").strip("pid:[]")
+    except OSError:
+        return "0"
+
+
+def command(pid: int) -> str:
+    """The first word of a process's command line."""
+    try:
+        with open(f"/proc/{pid}/cmdline", encoding="utf-8", errors="replace") as file:
+            return file.read().split("\0")[0]
+    except OSError:
+        return ""

@@ -13,8 +13,6 @@ import _machine
 from _mps import channel, process
 from _mps.channel import Channel, Closed
 
-_NAME = "nvidia-cuda-mps-server"
-
 
 def _daemon() -> Channel | None:
     """The line to a stand-in daemon; NVIDIA's own daemon gives its servers /dev/null instead."""
@@ -38,12 +36,15 @@ def main() -> int:
     # NVIDIA's daemon hands down its descriptors, among them a front end's stdout: keeping it would make its reader wait.
     process.detach_output()
     process.close_inherited(keep=(daemon.fileno(),) if daemon else ())
-    process.set_name(_NAME)
-    if not _machine.add_server(os.getpid()):
+    process.look_like(_machine.SERVER)
+    _machine.hang(_machine.fault(_machine.SERVER))
+    if not _machine.use_cards_as_server():
         return 1
     if daemon is not None:
-        if _machine.fault(_NAME) != _machine.NEVER_READY:
+        try:
             daemon.send(channel.READY)
+        except Closed:
+            pass
         status = _wait(daemon)
         if status is not None:
             return status

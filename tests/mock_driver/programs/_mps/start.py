@@ -41,7 +41,7 @@ def _lock(pipe: PipeDirectory) -> int:
 
 
 def _prepare(foreground: bool, logs: LogDirectory | None) -> Daemon:
-    process.set_name(_NAME)
+    process.look_like(_NAME, "-f" if foreground else "-d")
     pipe = PipeDirectory(os.environ)
     if not pipe.create():
         raise CannotStart(f"Cannot access CUDA_MPS_PIPE_DIRECTORY={pipe.path}")

@@ -16,7 +16,7 @@ def _line(depth: int, label: str, value: str) -> str:
 
 
 def _processes(nvml: Nvml, device: Device) -> str:
-    processes = device.processes()
+    processes = reading.by_pid(device)
     if not processes:
         return _line(1, "Processes", "None")
     text = "    Processes\n"
@@ -24,7 +24,7 @@ def _processes(nvml: Nvml, device: Device) -> str:
         text += _line(2, "GPU instance ID", "N/A") + _line(2, "Compute instance ID", "N/A")
         text += _line(2, "Process ID", str(process.pid))
         text += _line(3, "Type", process.kind) + _line(3, "Name", reading.program(nvml, process.pid))
-        text += _line(3, "Used GPU Memory", reading.mebibytes(lambda: process.memory))
+        text += _line(3, "Used GPU Memory", reading.used_memory(process))
     return text
 
 
@@ -36,17 +36,19 @@ def sections(display: str) -> list[str]:
     return names
 
 
+def _gpu(nvml: Nvml, device: Device, names: list[str]) -> str:
+    shown = f"GPU {reading.or_reason(device.bus_id)}\n"
+    if "COMPUTE" in names:
+        shown += _line(1, "Compute Mode", reading.or_reason(lambda: reading.compute_mode(device)))
+    if "PIDS" in names:
+        shown += _processes(nvml, device)
+    return shown + "\n"
+
+
 def text(nvml: Nvml, devices: list[Device], names: list[str]) -> str:
     shown = "\n==============NVSMI LOG==============\n\n"
     shown += _line(0, "Timestamp", reading.timestamp())
     shown += _line(0, "Driver Version", reading.or_reason(nvml.driver_version))
     shown += _line(0, "CUDA Version", reading.or_reason(nvml.cuda_version))
     shown += "\n" + _line(0, "Attached GPUs", reading.or_reason(nvml.count))
-    for device in devices:
-        shown += f"GPU {reading.or_reason(device.bus_id)}\n"
-        if "COMPUTE" in names:
-            shown += _line(1, "Compute Mode", reading.or_reason(lambda: reading.compute_mode(device)))
-        if "PIDS" in names:
-            shown += _processes(nvml, device)
-        shown += "\n"
-    return shown
+    return shown + "".join(_gpu(nvml, device, names) for device in devices)

@@ -42,7 +42,7 @@ def _list(nvml: Nvml) -> int:
 def _run(arguments: list[str]) -> int:
     nvml = Nvml()
     found = options.parse(arguments)
-    wrong = _machine.fault("nvidia-smi")
+    wrong = _machine.fault(_machine.SMI)
     _machine.misbehave(wrong)
     if "list" in found:
         return _list(nvml)

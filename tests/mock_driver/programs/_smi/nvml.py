@@ -153,6 +153,7 @@ class Device:
         return result.value
 
     def processes(self) -> list[Process]:
+        """As the driver lists them; what is in the compute list and in the MPS list is an MPS client."""
         found: dict[int, Process] = {}
         for kind, function in (
             ("G", "GetGraphicsRunningProcesses_v3"),
@@ -162,7 +163,7 @@ class Device:
             for entry in self._running(function):
                 memory = None if entry.usedGpuMemory == _UNKNOWN_MEMORY else entry.usedGpuMemory // MEBIBYTE
                 found[entry.pid] = Process(entry.pid, kind, memory)
-        return sorted(found.values(), key=lambda process: process.pid)
+        return list(found.values())
 
     def _running(self, function: str) -> list[_ProcessInfo]:
         size = 1024

@@ -4,13 +4,12 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 
 from _smi import errors
 from _smi.errors import NvmlError
-from _smi.nvml import Device, Nvml
+from _smi.nvml import Device, Nvml, Process
 
 COMPUTE_MODES = ("Default", "Exclusive_Thread", "Prohibited", "Exclusive_Process")
 
@@ -36,17 +35,21 @@ def or_reason(read: Callable[[], object]) -> str:
         return errors.value(error.code)
 
 
-def mebibytes(read: Callable[[], int | None]) -> str:
+def mebibytes(read: Callable[[], int]) -> str:
     text = or_reason(read)
-    return f"{text} MiB" if text.isdigit() else "N/A" if text == "None" else text
+    return f"{text} MiB" if text.isdigit() else text
+
+
+def used_memory(process: Process) -> str:
+    return "N/A" if process.memory is None else f"{process.memory} MiB"
+
+
+def by_pid(device: Device) -> list[Process]:
+    return sorted(device.processes(), key=lambda process: process.pid)
 
 
 def program(nvml: Nvml, pid: int) -> str:
-    """The program of a process; its path, where that may be read."""
-    try:
-        return os.readlink(f"/proc/{pid}/exe")
-    except OSError:
-        return or_reason(lambda: nvml.process_name(pid))
+    return or_reason(lambda: nvml.process_name(pid))
 
 
 def timestamp() -> str:

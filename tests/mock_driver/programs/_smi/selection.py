@@ -31,6 +31,8 @@ def select(nvml: Nvml, wanted: str | None) -> list[Device]:
     if wanted is None:
         indices = list(range(total))
     else:
+        if not wanted:
+            raise Stop("Failed to parse device string on command line", 255)
         words = wanted.split(",")
         by_name = _by_name(nvml, total) if any(not word.isdigit() for word in words) else {}
         indices = sorted(index for index in {_index(word, by_name) for word in words} if 0 <= index < total)
@@ -72,4 +74,6 @@ def _device(nvml: Nvml, index: int) -> Device:
         return nvml.device(index)
     except NvmlError as error:
         reason = lost_or_unknown(error.code)
-        raise Stop(f"Unable to determine the device handle for GPU{index}: {reason}", errors.status(error.code)) from None
+        raise Stop(
+            f"Unable to determine the device handle for GPU{index}: {reason}", errors.status(error.code)
+        ) from None

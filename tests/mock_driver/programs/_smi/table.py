@@ -92,7 +92,7 @@ def _gpu(device: Device) -> str:
 def _processes(nvml: Nvml, devices: list[Device]) -> str:
     rows = ""
     for device in devices:
-        for process in device.processes():
+        for process in reading.by_pid(device):
             memory = "N/A" if process.memory is None else f"{process.memory}MiB"
             name = reading.program(nvml, process.pid)
             name = name if len(name) <= 38 else "..." + name[-35:]

@@ -67,14 +67,14 @@ def _memory(tree: _Tree, device: Device) -> None:
 
 def _processes(tree: _Tree, nvml: Nvml, device: Device) -> None:
     tree.open("processes")
-    for process in device.processes():
+    for process in reading.by_pid(device):
         tree.open("process_info")
         tree.leaf("gpu_instance_id", "N/A")
         tree.leaf("compute_instance_id", "N/A")
         tree.leaf("pid", str(process.pid))
         tree.leaf("type", process.kind)
         tree.leaf("process_name", reading.program(nvml, process.pid))
-        tree.leaf("used_memory", reading.mebibytes(lambda: process.memory))
+        tree.leaf("used_memory", reading.used_memory(process))
         tree.close("process_info")
     tree.close("processes")
 

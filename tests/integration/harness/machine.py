@@ -1,0 +1,274 @@
+# Copyright (c) 2026 gpuops.sharing contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""A mocked machine of its own for each test, with modules that run on it."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import json
+import os
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from harness import snapshot
+
+ROOT = Path(__file__).resolve().parents[3]
+MOCK_DRIVER = ROOT / "tests" / "mock_driver"
+PROGRAMS = MOCK_DRIVER / "programs"
+COLLECTIONS = os.environ.get("ANSIBLE_COLLECTIONS_PATH") or str(ROOT / ".venv" / "collections")
+PATIENCE = 30.0  # seconds for what is known to come
+
+UUIDS = ("GPU-283ac4e4-651c-54fd-a922-7809abbd0253", "GPU-283ac3e4-651c-534a-a922-7909abbd0be0")
+LABELS = tuple(
+    f"GPU {index} (NVIDIA A100-SXM4-40GB, {uuid}, {pci})"
+    for index, uuid, pci in zip((0, 1), UUIDS, ("0000:07:00.0", "0000:0f:00.0"))
+)
+
+
+class Result(dict[str, Any]):
+    """What a module answered."""
+
+    @property
+    def changed(self) -> bool:
+        return bool(self["changed"])
+
+    @property
+    def failed(self) -> bool:
+        return bool(self.get("failed"))
+
+    @property
+    def message(self) -> str:
+        assert self.failed, self
+        return str(self["msg"])
+
+    @property
+    def warnings(self) -> str:
+        return " ".join(self.get("warnings", []))
+
+
+class Modules:
+    """The server that runs modules."""
+
+    def __init__(self, python_path: str = COLLECTIONS) -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="gpuops-"))
+        self._socket = str(self._folder / "socket")
+        library = f"{MOCK_DRIVER / 'build'}:{os.environ.get('LD_LIBRARY_PATH', '')}".rstrip(":")
+        environment = {**os.environ, "PYTHONPATH": python_path, "LD_LIBRARY_PATH": library}
+        command = [sys.executable, str(Path(__file__).with_name("server.py")), self._socket]
+        self._process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+        assert self._process.stdout is not None
+        assert self._process.stdout.readline() == "ready\n"
+
+    def send(self, request: dict[str, Any]) -> socket.socket:
+        """Start what is asked for."""
+        connection = socket.socket(socket.AF_UNIX)
+        connection.connect(self._socket)
+        connection.sendall(json.dumps(request).encode())
+        connection.shutdown(socket.SHUT_WR)
+        return connection
+
+    @staticmethod
+    def receive(connection: socket.socket) -> dict[str, Any]:
+        """Wait for the answer."""
+        with connection, connection.makefile("rb") as file:
+            answer: dict[str, Any] = json.loads(file.read())
+        return answer
+
+    def close(self) -> None:
+        self._process.kill()
+        self._process.wait()
+        if self._process.stdout:
+            self._process.stdout.close()
+        shutil.rmtree(self._folder)
+
+
+class Machine:
+    """A machine in a folder: its state, and the directories that tasks are told to use."""
+
+    def __init__(self, name: str, modules: Modules) -> None:
+        # A short path: the pipe directory may have 87 bytes.
+        self.folder = Path(tempfile.mkdtemp(prefix="gpuops-"))
+        self.folder.chmod(0o755)
+        self.var = self.folder / "var"
+        for part in ("bin", "run", "log"):
+            (self.folder / part).mkdir()
+        self._modules = modules
+        inherited = {
+            key: value
+            for key, value in os.environ.items()
+            if not key.startswith(("ANSIBLE_", "CUDA_", "MOCK_", "PYTHONDONTWRITE"))
+        }
+        self.environment = {
+            **inherited,
+            "PATH": f"{self.folder / 'bin'}:{PROGRAMS}:{Path(sys.executable).parent}:{os.environ['PATH']}",
+            "LD_LIBRARY_PATH": f"{MOCK_DRIVER / 'build'}:{os.environ.get('LD_LIBRARY_PATH', '')}".rstrip(":"),
+            "PYTHONPATH": COLLECTIONS,
+            "MOCK_DRIVER_STATE": str(self.folder / "machine"),
+            "MOCK_DRIVER_PYTHON": sys.executable,
+        }
+        self.mock_driver("up", name)
+
+    # What happens to machines
+
+    def mock_driver(self, *arguments: str) -> str:
+        """Run the command mock-driver."""
+        answer = self._modules.receive(self._modules.send({"mock_driver": arguments, "environment": self.environment}))
+        assert answer["status"] == 0, answer
+        return str(answer["out"])
+
+    def counters(self) -> dict[str, int]:
+        """NVML calls so far."""
+        return snapshot.counters(self.folder / "machine")
+
+    def compute_modes(self) -> list[str]:
+        """The cards' modes, as the driver has them."""
+        return [entry["compute_mode"] for entry in self.run("nvidia_gpu_info")["gpus"]]
+
+    @contextlib.contextmanager
+    def untouched(self) -> Iterator[None]:
+        """Fail if the block changes anything that can be seen from outside."""
+        before = snapshot.take(self.folder)
+        yield
+        after = snapshot.take(self.folder)
+        before.pop("calls"), after.pop("calls")
+        for seen in (before, after):
+            seen["files"].pop("var", None)  # the lock may be the first thing in it
+        assert after == before
+
+    # Modules
+
+    def start(
+        self,
+        module: str,
+        check: bool = False,
+        uid: int | None = None,
+        environment: dict[str, str] | None = None,
+        **options: Any,
+    ) -> socket.socket:
+        """Start a module and do not wait for it."""
+        arguments = {**options, "_ansible_check_mode": check, "_ansible_diff": True}
+        if module != "nvidia_gpu_info":
+            arguments.setdefault("state_directory", str(self.var))
+        return self._modules.send(
+            {
+                "module": module,
+                "arguments": arguments,
+                "environment": {**self.environment, **(environment or {})},
+                "uid": uid,
+            }
+        )
+
+    def finish(self, started: socket.socket) -> Result:
+        """Wait for the module and return its answer."""
+        answer = self._modules.receive(started)
+        try:
+            return Result(json.loads(answer["out"]))
+        except ValueError:
+            raise AssertionError(f"the module crashed: {answer['out']}{answer['err']}") from None
+
+    def run(self, module: str, **options: Any) -> Result:
+        """Run a module."""
+        return self.finish(self.start(module, **options))
+
+    def compute_mode(self, mode: Any, **options: Any) -> Result:
+        """Run nvidia_compute_mode."""
+        return self.run("nvidia_compute_mode", mode=mode, **options)
+
+    def daemon(self, name: str = "render", **options: Any) -> dict[str, Any]:
+        """An entry of `daemons` with directories of this machine; for GPU 0 unless told otherwise."""
+        entry = {
+            "name": name,
+            "gpus": [0],
+            "pipe_directory": self.pipe(name),
+            "log_directory": str(self.folder / "log" / name),
+            **options,
+        }
+        return {key: value for key, value in entry.items() if value is not None}
+
+    def pipe(self, name: str = "render") -> str:
+        """Pipe directory of a daemon."""
+        return str(self.folder / "run" / name)
+
+    def mps(self, *daemons: dict[str, Any], **options: Any) -> Result:
+        """Run nvidia_mps without systemd."""
+        return self.finish(self.start_mps(*daemons, **options))
+
+    def start_mps(self, *daemons: dict[str, Any], **options: Any) -> socket.socket:
+        """Start nvidia_mps and do not wait for it."""
+        return self.start(
+            "nvidia_mps", daemons=copy.deepcopy(list(daemons)), **{"service": "none", "stop_timeout": 2, **options}
+        )
+
+    # Programs
+
+    def control(self, command: str, name: str = "render") -> str:
+        """Say something to a control daemon."""
+        environment = {**self.environment, "CUDA_MPS_PIPE_DIRECTORY": self.pipe(name)}
+        done = subprocess.run(
+            ["nvidia-cuda-mps-control"],
+            input=f"{command}\n",
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+        )
+        return done.stdout + done.stderr
+
+    def launch(self, name: str = "render") -> None:
+        """Start a control daemon by hand."""
+        environment = {
+            **self.environment,
+            "CUDA_MPS_PIPE_DIRECTORY": self.pipe(name),
+            "CUDA_MPS_LOG_DIRECTORY": str(self.folder / "log" / name),
+        }
+        subprocess.run(["nvidia-cuda-mps-control", "-d"], env=environment, check=True, timeout=PATIENCE)
+
+    def client(self, name: str = "render") -> subprocess.Popen[str]:
+        """Start a client; it is connected when this returns."""
+        environment = {**self.environment, "CUDA_MPS_PIPE_DIRECTORY": self.pipe(name)}
+        process = subprocess.Popen(
+            ["mps-client"], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        assert line.startswith("connected"), line + process.stdout.read()
+        return process
+
+    def program(self, name: str, script: str) -> None:
+        """Put a program before all others of its name."""
+        path = self.folder / "bin" / name
+        path.write_text(f"#!/bin/sh\n{script}\n")
+        path.chmod(0o755)
+
+    def daemons(self) -> list[int]:
+        """The control daemons of this machine."""
+        return snapshot.daemons(self.folder)
+
+    def close(self) -> None:
+        """End what was started here, and remove the folder."""
+        while left := [pid for pid, _environment in snapshot.processes(self.folder)]:
+            for pid in left:
+                _kill(pid)
+        shutil.rmtree(self.folder)
+
+
+def _kill(pid: int) -> None:
+    """End a process and wait until it is gone."""
+    try:
+        handle = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return
+    try:
+        signal.pidfd_send_signal(handle, signal.SIGKILL)
+        assert select.select([handle], [], [], PATIENCE)[0], f"process {pid} does not end"
+    finally:
+        os.close(handle)
