@@ -10,7 +10,8 @@ from .._command import Commands
 from .._errors import BadOption, DriverAbsent
 from .interface import Driver
 from .nvidia_smi import NvidiaSmiDriver
-from .nvml import HAS_PYNVML, NvmlDriver
+from .nvml import NvmlDriver
+from .nvml_call import HAS_PYNVML
 
 BACKENDS = ("auto", "nvml", "nvidia_smi")
 

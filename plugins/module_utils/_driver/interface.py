@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import abc
 
-from .._gpu import Gpu, System
+from .._gpu import Gpu, Mig, System
+from .._instance import ComputeProfile, GpuInstance, Placement, Profile
 
 
 class Driver(abc.ABC):
@@ -29,6 +30,46 @@ class Driver(abc.ABC):
     @abc.abstractmethod
     def set_compute_mode(self, gpu: Gpu, mode: str) -> None:
         """Ask for a compute mode. No error means only that the driver did not refuse: read it back."""
+
+    @abc.abstractmethod
+    def set_persistence_mode(self, gpu: Gpu, on: bool) -> None:
+        """Ask for persistence mode on or off."""
+
+    @abc.abstractmethod
+    def mig_mode(self, gpu: Gpu) -> Mig:
+        """Return the MIG mode that ``gpu`` has now and after a reset."""
+
+    @abc.abstractmethod
+    def set_mig_mode(self, gpu: Gpu, on: bool) -> str | None:
+        """Ask for MIG mode on or off; return why the driver could not activate it at once (it is pending then), else None."""
+
+    @abc.abstractmethod
+    def mig_profiles(self, gpu: Gpu) -> tuple[Profile, ...]:
+        """Return the kinds of GPU instances that ``gpu`` offers, in the driver's order."""
+
+    @abc.abstractmethod
+    def instances(self, gpu: Gpu) -> tuple[GpuInstance, ...]:
+        """Return the GPU instances of ``gpu`` with their compute instances, in order of place."""
+
+    @abc.abstractmethod
+    def compute_profiles(self, gpu: Gpu, instance: int) -> tuple[ComputeProfile, ...]:
+        """Return the kinds of compute instances that a GPU instance offers."""
+
+    @abc.abstractmethod
+    def create_gpu_instance(self, gpu: Gpu, profile: Profile, placement: Placement) -> int:
+        """Create a GPU instance at a place and return its id."""
+
+    @abc.abstractmethod
+    def destroy_gpu_instance(self, gpu: Gpu, instance: int) -> None:
+        """Destroy a GPU instance that has no compute instance."""
+
+    @abc.abstractmethod
+    def create_compute_instance(self, gpu: Gpu, instance: int, profile: ComputeProfile) -> int:
+        """Create a compute instance and return its id."""
+
+    @abc.abstractmethod
+    def destroy_compute_instance(self, gpu: Gpu, instance: int, compute_instance: int) -> None:
+        """Destroy a compute instance that nobody uses."""
 
     @abc.abstractmethod
     def close(self) -> None:

@@ -8,9 +8,11 @@ import re
 import typing as t
 
 from .._command import Answer, Commands
-from .._errors import CommandFailed, DriverAbsent, GpuLost, InUse, NotSupported, PermissionMissing, SharingError
+from .._errors import CommandFailed, NotSupported
 from .._gpu import Capability, Gpu, Mig, Process, System, kernel_pci
 from .interface import Driver
+from .nvidia_smi_call import LOST, Ask, failed
+from .nvidia_smi_mig import NvidiaSmiMig
 
 FIELDS = (
     "index",
@@ -35,27 +37,17 @@ UNKNOWN = (
     "[Insufficient Permissions]",
     "",
 )
-_LOST = re.compile(r"GPU is lost|GPU requires reset|Unable to determine the device handle", re.IGNORECASE)
 _NO_DEVICES = re.compile(r"No devices (were )?found", re.IGNORECASE)
 _HIGHEST_INDEX = 63
 
 
-class NvidiaSmiDriver(Driver):
+class NvidiaSmiDriver(NvidiaSmiMig, Driver):
     """nvidia-smi, run once a question."""
 
     backend = "nvidia_smi"
 
     def __init__(self, commands: Commands, program: str) -> None:
-        self._commands = commands
-        self._program = program
-
-    def _ask(self, *arguments: str) -> Answer:
-        answer = self._commands.run([self._program, *arguments])
-        if answer.rc in (9, 12, 255) and re.search(
-            r"communicate with the NVIDIA driver|couldn't find libnvidia-ml|Failed to initialize NVML", answer.text
-        ):
-            raise DriverAbsent(f"No usable NVIDIA driver: nvidia-smi says: {answer.text}", reason=answer.text)
-        return answer
+        self._ask = Ask(commands, program)
 
     def close(self) -> None:
         """Nothing is held between two commands."""
@@ -74,10 +66,10 @@ class NvidiaSmiDriver(Driver):
             gpus = [parse_gpu(line) for line in answer.out.splitlines() if line.strip()]
         elif _NO_DEVICES.search(answer.text):
             return []
-        elif _LOST.search(answer.text):
+        elif LOST.search(answer.text):
             gpus = self._one_by_one()
         else:
-            raise _failed("list the GPUs", answer)
+            raise failed("list the GPUs", answer)
         if not any(gpu.uuid for gpu in gpus):
             return gpus
         processes = self._processes([gpu.uuid for gpu in gpus if gpu.uuid])
@@ -93,50 +85,38 @@ class NvidiaSmiDriver(Driver):
             answer = self._query("-i", str(index))
             if answer.rc == 0:
                 gpus.append(parse_gpu(answer.out.strip().splitlines()[0]))
-            elif _LOST.search(answer.text):
+            elif LOST.search(answer.text):
                 gpus.append(Gpu(index=index, error=answer.text))
             elif _NO_DEVICES.search(answer.text):
                 break
             else:
-                raise _failed(f"read GPU {index}", answer)
+                raise failed(f"read GPU {index}", answer)
         return gpus
 
     def _processes(self, uuids: t.Sequence[str]) -> dict[str, tuple[Process, ...]]:
         answer = self._ask("-i", ",".join(uuids), "-q", "-d", "PIDS")
         if answer.rc != 0:
-            raise _failed("list the processes", answer)
+            raise failed("list the processes", answer)
         return parse_processes(answer.out)
 
     def compute_mode(self, gpu: Gpu) -> str:
         answer = self._ask("-i", str(gpu.uuid), "--query-gpu=compute_mode", "--format=csv,noheader")
         if answer.rc != 0:
-            raise _failed(f"read the compute mode of {gpu.label}", answer)
+            raise failed(f"read the compute mode of {gpu.label}", answer)
         return parse_compute_mode(answer.out) or answer.out.strip()
 
     def set_compute_mode(self, gpu: Gpu, mode: str) -> None:
         answer = self._ask("-i", str(gpu.uuid), "-c", mode.upper())
         action = f"set the compute mode of {gpu.label} to {mode}"
         if answer.rc != 0:
-            raise _failed(action, answer)
+            raise failed(action, answer)
         if re.search(r"not supported", answer.text, re.IGNORECASE):  # a warning with exit status 0
             raise NotSupported(f"Cannot {action}: {answer.text}")
 
-
-def _failed(action: str, answer: Answer) -> SharingError:
-    kinds: tuple[tuple[str, type[SharingError]], ...] = (
-        ("Insufficient Permissions", PermissionMissing),
-        ("In use by another client", InUse),
-        ("Not Supported", NotSupported),
-    )
-    kind = next((kind for text, kind in kinds if text in answer.text), CommandFailed)
-    if _LOST.search(answer.text):
-        kind = GpuLost
-    return kind(
-        f"Cannot {action}: nvidia-smi says: {answer.text or 'nothing'} (exit status {answer.rc})",
-        rc=answer.rc,
-        stdout=answer.out,
-        stderr=answer.err,
-    )
+    def set_persistence_mode(self, gpu: Gpu, on: bool) -> None:
+        answer = self._ask("-i", str(gpu.uuid), "-pm", str(int(on)))
+        if answer.rc != 0:
+            raise failed(f"set the persistence mode of {gpu.label}", answer)
 
 
 def _labelled(text: str, label: str) -> str | None:

@@ -9,38 +9,22 @@ from __future__ import annotations
 
 import typing as t
 
-from .._errors import CommandFailed, DriverAbsent, GpuLost, InUse, NotSupported, PermissionMissing, SharingError
+from .._errors import DriverAbsent
 from .._gpu import COMPUTE_MODE_BY_NUMBER, NUMBER_BY_COMPUTE_MODE, Capability, Gpu, Mig, Process, System, kernel_pci
 from .interface import Driver
-
-try:
-    import pynvml
-except ImportError:
-    HAS_PYNVML = False
-else:
-    HAS_PYNVML = True
+from .nvml_call import call, code, optional, pynvml
+from .nvml_mig import NvmlMig, read_mode
 
 MIB = 1024 * 1024
-T = t.TypeVar("T")
-
 # nvml.h: nvmlReturn_t
 _NO_DRIVER = {
     9: "the NVIDIA kernel module is not loaded",
     12: "libnvidia-ml.so.1 was not found: no NVIDIA driver is installed",
     18: "the loaded kernel module and libnvidia-ml.so.1 are of different versions (was the driver updated without a reboot?)",
 }
-_UNREADABLE = {
-    3,
-    7,
-    13,
-    25,
-    26,
-    999,
-}  # not supported, size, function not found, argument version, deprecated, unknown: the value is unknown
-_LOST = {15, 16, 28}  # lost, reset required, in bad state
 
 
-class NvmlDriver(Driver):
+class NvmlDriver(NvmlMig, Driver):
     """NVML in this process."""
 
     backend = "nvml"
@@ -49,22 +33,22 @@ class NvmlDriver(Driver):
         try:
             pynvml.nvmlInit()
         except pynvml.NVMLError as exc:
-            reason = _NO_DRIVER.get(_code(exc), f"NVML says: {exc}")
+            reason = _NO_DRIVER.get(code(exc), f"NVML says: {exc}")
             raise DriverAbsent(f"No usable NVIDIA driver: {reason}", reason=reason) from exc
 
     def close(self) -> None:
         pynvml.nvmlShutdown()
 
     def system(self) -> System:
-        cuda = _optional(pynvml.nvmlSystemGetCudaDriverVersion_v2)
+        cuda = optional(pynvml.nvmlSystemGetCudaDriverVersion_v2)
         return System(
-            driver_version=_optional(pynvml.nvmlSystemGetDriverVersion),
-            nvml_version=_optional(pynvml.nvmlSystemGetNVMLVersion),
+            driver_version=optional(pynvml.nvmlSystemGetDriverVersion),
+            nvml_version=optional(pynvml.nvmlSystemGetNVMLVersion),
             cuda_version=f"{cuda // 1000}.{cuda % 1000 // 10}" if cuda else None,
         )
 
     def gpus(self) -> list[Gpu]:
-        return [self._gpu(index) for index in range(_call("list the GPUs", pynvml.nvmlDeviceGetCount))]
+        return [self._gpu(index) for index in range(call("list the GPUs", pynvml.nvmlDeviceGetCount))]
 
     def _gpu(self, index: int) -> Gpu:
         try:
@@ -78,62 +62,35 @@ class NvmlDriver(Driver):
                 index=index,
                 uuid=uuid,
                 pci_bus_id=pci,
-                name=_optional(pynvml.nvmlDeviceGetName, handle),
+                name=optional(pynvml.nvmlDeviceGetName, handle),
                 compute_capability=_capability(handle),
-                memory_total_mib=_mib(_optional(pynvml.nvmlDeviceGetMemoryInfo, handle)),
-                compute_mode=_mode(_optional(pynvml.nvmlDeviceGetComputeMode, handle)),
-                persistence_mode=_flag(_optional(pynvml.nvmlDeviceGetPersistenceMode, handle)),
-                mig=_mig(handle),
+                memory_total_mib=_mib(optional(pynvml.nvmlDeviceGetMemoryInfo, handle)),
+                compute_mode=_mode(optional(pynvml.nvmlDeviceGetComputeMode, handle)),
+                persistence_mode=_flag(optional(pynvml.nvmlDeviceGetPersistenceMode, handle)),
+                mig=read_mode(handle),
                 processes=_processes(handle),
             )
         except pynvml.NVMLError as exc:
             return Gpu(index=index, uuid=uuid, pci_bus_id=pci, error=str(exc))
 
     def compute_mode(self, gpu: Gpu) -> str:
-        number = _call(
+        number = call(
             f"read the compute mode of {gpu.label}", lambda: pynvml.nvmlDeviceGetComputeMode(self._handle(gpu))
         )
         return COMPUTE_MODE_BY_NUMBER.get(number, str(number))
 
     def set_compute_mode(self, gpu: Gpu, mode: str) -> None:
         number = NUMBER_BY_COMPUTE_MODE[mode]
-        _call(
+        call(
             f"set the compute mode of {gpu.label} to {mode}",
             lambda: pynvml.nvmlDeviceSetComputeMode(self._handle(gpu), number),
         )
 
-    @staticmethod
-    def _handle(gpu: Gpu) -> t.Any:
-        return pynvml.nvmlDeviceGetHandleByUUID(gpu.uuid)
-
-
-def _call(action: str, function: t.Callable[[], T]) -> T:
-    """Call NVML and turn its refusal into an error that says what was attempted."""
-    try:
-        return function()
-    except pynvml.NVMLError as exc:
-        raise refusal(_code(exc), f"Cannot {action}: {exc}") from exc
-
-
-def refusal(code: int, message: str) -> SharingError:
-    """Return the error that an NVML return code stands for."""
-    kinds: dict[int, type[SharingError]] = {3: NotSupported, 4: PermissionMissing, 19: InUse}
-    kind = GpuLost if code in _LOST else kinds.get(code, CommandFailed)
-    return kind(message, nvml_code=code)
-
-
-def _code(error: pynvml.NVMLError) -> int:
-    return int(getattr(error, "value", 999))
-
-
-def _optional(function: t.Callable[..., T], *arguments: t.Any) -> T | None:
-    """Return None where this driver or this GPU cannot tell."""
-    try:
-        return function(*arguments)
-    except pynvml.NVMLError as exc:
-        if _code(exc) in _UNREADABLE:
-            return None
-        raise
+    def set_persistence_mode(self, gpu: Gpu, on: bool) -> None:
+        call(
+            f"set the persistence mode of {gpu.label}",
+            lambda: pynvml.nvmlDeviceSetPersistenceMode(self._handle(gpu), int(on)),
+        )
 
 
 def _text(value: t.Any) -> str:
@@ -141,7 +98,7 @@ def _text(value: t.Any) -> str:
 
 
 def _capability(handle: t.Any) -> Capability | None:
-    pair = _optional(pynvml.nvmlDeviceGetCudaComputeCapability, handle)
+    pair = optional(pynvml.nvmlDeviceGetCudaComputeCapability, handle)
     return (pair[0], pair[1]) if pair else None
 
 
@@ -157,11 +114,6 @@ def _flag(value: int | None) -> bool | None:
     return None if value is None else bool(value)
 
 
-def _mig(handle: t.Any) -> Mig:
-    modes = _optional(pynvml.nvmlDeviceGetMigMode, handle)
-    return Mig(False, False, False) if modes is None else Mig(True, bool(modes[0]), bool(modes[1]))
-
-
 def _processes(handle: t.Any) -> tuple[Process, ...]:
     found: dict[int, Process] = {}
     for kind, function in (
@@ -169,7 +121,7 @@ def _processes(handle: t.Any) -> tuple[Process, ...]:
         ("C", pynvml.nvmlDeviceGetComputeRunningProcesses),
         ("M+C", pynvml.nvmlDeviceGetMPSComputeRunningProcesses),
     ):
-        for entry in _optional(function, handle) or []:
+        for entry in optional(function, handle) or []:
             memory = None if entry.usedGpuMemory is None else entry.usedGpuMemory // MIB
             found[entry.pid] = Process(entry.pid, _name(entry.pid), memory, kind)
     return tuple(found[pid] for pid in sorted(found))

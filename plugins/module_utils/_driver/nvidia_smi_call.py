@@ -1,0 +1,45 @@
+# Copyright (c) 2026 gpuops.sharing contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""PRIVATE to the collection. One question to nvidia-smi, and what its refusals mean. Its exit status proves nothing."""
+
+from __future__ import annotations
+
+import re
+
+from .._command import Answer, Commands
+from .._errors import CommandFailed, DriverAbsent, GpuLost, InUse, NotSupported, PermissionMissing, SharingError
+
+LOST = re.compile(r"GPU is lost|GPU requires reset|Unable to determine the device handle", re.IGNORECASE)
+_NO_DRIVER = re.compile(r"communicate with the NVIDIA driver|couldn't find libnvidia-ml|Failed to initialize NVML")
+
+
+class Ask:
+    """Runs nvidia-smi. Raises DriverAbsent where it finds no driver."""
+
+    def __init__(self, commands: Commands, program: str) -> None:
+        self._commands = commands
+        self._program = program
+
+    def __call__(self, *arguments: str) -> Answer:
+        answer = self._commands.run([self._program, *arguments])
+        if answer.rc in (9, 12, 255) and _NO_DRIVER.search(answer.text):
+            raise DriverAbsent(f"No usable NVIDIA driver: nvidia-smi says: {answer.text}", reason=answer.text)
+        return answer
+
+
+def failed(action: str, answer: Answer) -> SharingError:
+    """Return the error for an answer that says no."""
+    kinds: tuple[tuple[str, type[SharingError]], ...] = (
+        ("Insufficient Permissions", PermissionMissing),
+        ("In use by another client", InUse),
+        ("Not Supported", NotSupported),
+    )
+    kind = next((kind for text, kind in kinds if text in answer.text), CommandFailed)
+    if LOST.search(answer.text):
+        kind = GpuLost
+    return kind(
+        f"Cannot {action}: nvidia-smi says: {answer.text or 'nothing'} (exit status {answer.rc})",
+        rc=answer.rc,
+        stdout=answer.out,
+        stderr=answer.err,
+    )

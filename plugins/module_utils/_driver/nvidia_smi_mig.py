@@ -1,0 +1,204 @@
+# Copyright (c) 2026 gpuops.sharing contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""PRIVATE to the collection. MIG through nvidia-smi: the tables of 470 to 555 differ in width, so lines are read by shape."""
+
+from __future__ import annotations
+
+import re
+import typing as t
+
+from .._command import Answer
+from .._errors import CommandFailed, NotSupported
+from .._gpu import Gpu, Mig
+from .._instance import ComputeInstance, ComputeProfile, GpuInstance, Placement, Profile
+from .nvidia_smi_call import Ask, failed
+
+_NONE = re.compile(r"No (GPU|compute) instances found|No MIG-enabled devices found", re.IGNORECASE)
+_PENDING = re.compile(
+    r"MIG mode is in pending (?:enable|disable) state for GPU [0-9A-F:.]+?:(?=[A-Z][a-z])(?P<why>[^.]*?)(?: [0-9A-F]{8}:| Reboot| All done|$)"
+)
+_PROFILE = re.compile(r"\|\s+\d+\s+MIG (\S+)\s+(\d+)\s+(\d+)/(\d+)\s+([\d.]+)\s+(?:Yes|No)\s")
+_PLACEMENTS = re.compile(r"Profile ID\s+(\d+) Placements?\s*:\s*\{([\d,]*)\}:(\d+)")
+_GPU_INSTANCE = re.compile(r"\|\s+\d+\s+MIG (\S+)\s+(\d+)\s+(\d+)\s+(\d+):(\d+)\s+\|")
+_COMPUTE_INSTANCE = re.compile(r"\|\s+\d+\s+(\d+)\s+MIG (\S+)\s+(\d+)\s+(\d+)\s+(\d+):(\d+)\s+\|")
+_COMPUTE_PROFILE = re.compile(r"\|\s+\d+\s+(\d+)\s+MIG (\S+)\s+(\d+)(\*?)\s+(\d+)/(\d+)\s")
+_CREATED = re.compile(r"Successfully created (?:GPU|compute) instance ID\s+(\d+)")
+_DEVICE = re.compile(r"^\s+MIG \S+\s+Device\s+(\d+): \(UUID: (MIG-[^)]+)\)", re.MULTILINE)
+_MIB = 1024
+
+
+class NvidiaSmiMig:
+    """The part of the driver that cuts GPUs."""
+
+    _ask: Ask
+
+    def mig_mode(self, gpu: Gpu) -> Mig:
+        """See Driver."""
+        answer = self._ask(
+            "-i", str(gpu.uuid), "--query-gpu=mig.mode.current,mig.mode.pending", "--format=csv,noheader"
+        )
+        if answer.rc != 0:
+            raise failed(f"read the MIG mode of {gpu.label}", answer)
+        current, _comma, pending = (word.strip().lower() for word in answer.out.strip().partition(","))
+        return Mig(current in ("enabled", "disabled"), current == "enabled", pending == "enabled")
+
+    def set_mig_mode(self, gpu: Gpu, on: bool) -> str | None:
+        """See Driver."""
+        answer = self._ask("-i", str(gpu.uuid), "-mig", str(int(on)))
+        action = f"{'enable' if on else 'disable'} MIG mode of {gpu.label}"
+        if answer.rc != 0:
+            raise failed(action, answer)
+        pending = _PENDING.search(answer.text)
+        if pending:
+            return pending.group("why").strip().lower()
+        if re.search(r"not supported", answer.text, re.IGNORECASE):
+            raise NotSupported(f"Cannot {action}: {answer.text}")
+        return None
+
+    def mig_profiles(self, gpu: Gpu) -> tuple[Profile, ...]:
+        """See Driver."""
+        profiles = self._mig(gpu, "-lgip")
+        placements = self._mig(gpu, "-lgipp")
+        for answer in (profiles, placements):
+            if answer.rc != 0 or _NONE.search(answer.text):
+                raise NotSupported(f"Cannot list the MIG profiles of {gpu.label}: nvidia-smi says: {answer.text}")
+        found = parse_profiles(profiles.out, placements.out)
+        if not found:
+            raise NotSupported(f"Cannot list the MIG profiles of {gpu.label}: nvidia-smi says: {profiles.text}")
+        return found
+
+    def instances(self, gpu: Gpu) -> tuple[GpuInstance, ...]:
+        """See Driver."""
+        listed = self._mig(gpu, "-lgi")
+        if _NONE.search(listed.text):
+            return ()
+        compute = self._mig(gpu, "-lci")
+        detail = self._ask("-i", str(gpu.uuid), "-q")
+        devices = self._ask("-L")
+        for answer in (listed, detail, devices):
+            if answer.rc != 0:
+                raise failed(f"list the MIG instances of {gpu.label}", answer)
+        if compute.rc != 0 and not _NONE.search(compute.text):
+            raise failed(f"list the compute instances of {gpu.label}", compute)
+        return parse_instances(listed.out, compute.out, detail.out, _of_gpu(devices.out, gpu))
+
+    def compute_profiles(self, gpu: Gpu, instance: int) -> tuple[ComputeProfile, ...]:
+        """See Driver."""
+        answer = self._mig(gpu, "-gi", str(instance), "-lcip")
+        if answer.rc != 0:
+            raise failed(f"list the compute instance profiles of GPU instance {instance} of {gpu.label}", answer)
+        return tuple(
+            ComputeProfile(int(number), name, _compute_slices(name), int(most))
+            for _gi, name, number, _star, _free, most in _COMPUTE_PROFILE.findall(answer.out)
+        )
+
+    def create_gpu_instance(self, gpu: Gpu, profile: Profile, placement: Placement) -> int:
+        """See Driver."""
+        answer = self._mig(gpu, "-cgi", f"{profile.id}:{placement.start}")
+        return _created(
+            f"create GPU instance {profile.name} at {placement.start}:{placement.size} on {gpu.label}", answer
+        )
+
+    def destroy_gpu_instance(self, gpu: Gpu, instance: int) -> None:
+        """See Driver."""
+        _destroyed(f"destroy GPU instance {instance} of {gpu.label}", self._mig(gpu, "-dgi", "-gi", str(instance)))
+
+    def create_compute_instance(self, gpu: Gpu, instance: int, profile: ComputeProfile) -> int:
+        """See Driver."""
+        answer = self._mig(gpu, "-cci", str(profile.id), "-gi", str(instance))
+        return _created(f"create compute instance {profile.name} in GPU instance {instance} of {gpu.label}", answer)
+
+    def destroy_compute_instance(self, gpu: Gpu, instance: int, compute_instance: int) -> None:
+        """See Driver."""
+        answer = self._mig(gpu, "-dci", "-gi", str(instance), "-ci", str(compute_instance))
+        _destroyed(f"destroy compute instance {compute_instance} in GPU instance {instance} of {gpu.label}", answer)
+
+    def _mig(self, gpu: Gpu, *arguments: str) -> Answer:
+        return self._ask("mig", "-i", str(gpu.uuid), *arguments)
+
+
+def _created(action: str, answer: Answer) -> int:
+    """From 550 on, creating on a GPU without MIG mode fails with exit status 0: only the printed id counts."""
+    match = _CREATED.search(answer.out)
+    if answer.rc != 0 or match is None:
+        raise failed(action, answer)
+    return int(match.group(1))
+
+
+def _destroyed(action: str, answer: Answer) -> None:
+    """An id that does not exist is passed over in silence."""
+    if answer.rc != 0 or "Successfully destroyed" not in answer.out:
+        raise failed(action, answer)
+
+
+def _of_gpu(text: str, gpu: Gpu) -> dict[int, str]:
+    """Return the MIG devices' UUIDs by index of one GPU from ``-L``."""
+    for block in re.split(r"^(?=GPU \d+:)", text, flags=re.MULTILINE):
+        if f"(UUID: {gpu.uuid})" in block:
+            return {int(index): uuid for index, uuid in _DEVICE.findall(block)}
+    return {}
+
+
+def _slices(name: str) -> int:
+    """The leading digit of 3g.20gb."""
+    match = re.match(r"(\d+)g\.", name)
+    if match is None:
+        raise CommandFailed(f"Cannot understand the MIG profile name that nvidia-smi gives: {name!r}")
+    return int(match.group(1))
+
+
+def _compute_slices(name: str) -> int:
+    """The leading digit of 1c.3g.20gb; the profile that fills its GPU instance has that one's name."""
+    match = re.match(r"(\d+)c\.", name)
+    return int(match.group(1)) if match else _slices(name)
+
+
+def parse_profiles(profiles: str, placements: str) -> tuple[Profile, ...]:
+    """Return the profiles of ``-lgip`` with the places of ``-lgipp``."""
+    places = {
+        int(number): tuple(Placement(int(start), int(size)) for start in starts.split(",") if start)
+        for number, starts, size in _PLACEMENTS.findall(placements)
+    }
+    return tuple(
+        Profile(int(number), name, _slices(name), round(float(gib) * _MIB), int(most), places.get(int(number), ()))
+        for name, number, _free, most, gib in _PROFILE.findall(profiles)
+    )
+
+
+def parse_instances(listed: str, compute: str, detail: str, uuids: t.Mapping[int, str]) -> tuple[GpuInstance, ...]:
+    """Return the instances of ``-lgi`` and ``-lci`` with UUIDs (by device index, whose place ``-q`` tells) and processes (``-q``)."""
+    keys, busy = _devices(detail), _processes(detail)
+    parts: dict[int, list[ComputeInstance]] = {}
+    for instance, name, _profile, number, start, size in _COMPUTE_INSTANCE.findall(compute):
+        key = (int(instance), int(number))
+        found = ComputeInstance(
+            key[1],
+            name,
+            Placement(int(start), int(size)),
+            uuids.get(keys.get(key, -1)),
+            tuple(sorted(busy.get(key, ()))),
+        )
+        parts.setdefault(key[0], []).append(found)
+    instances = [
+        GpuInstance(
+            int(number),
+            name,
+            Placement(int(start), int(size)),
+            tuple(sorted(parts.get(int(number), []), key=lambda part: part.id)),
+        )
+        for name, _profile, number, start, size in _GPU_INSTANCE.findall(listed)
+    ]
+    return tuple(sorted(instances, key=lambda instance: instance.placement))
+
+
+def _devices(detail: str) -> dict[tuple[int, int], int]:
+    pattern = re.compile(r"MIG Device\s+Index\s+: (\d+)\s+GPU Instance ID\s+: (\d+)\s+Compute Instance ID\s+: (\d+)")
+    return {(int(instance), int(part)): int(index) for index, instance, part in pattern.findall(detail)}
+
+
+def _processes(detail: str) -> dict[tuple[int, int], list[int]]:
+    pattern = re.compile(r"GPU instance ID\s+: (\d+)\s+Compute instance ID\s+: (\d+)\s+Process ID\s+: (\d+)")
+    found: dict[tuple[int, int], list[int]] = {}
+    for instance, part, pid in pattern.findall(detail):
+        found.setdefault((int(instance), int(part)), []).append(int(pid))
+    return found

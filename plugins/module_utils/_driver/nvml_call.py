@@ -1,0 +1,50 @@
+# Copyright (c) 2026 gpuops.sharing contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""PRIVATE to the collection. One call into NVML, and what its return code stands for (nvml.h: nvmlReturn_t)."""
+
+from __future__ import annotations
+
+import typing as t
+
+from .._errors import CommandFailed, GpuLost, InUse, NotSupported, PermissionMissing, SharingError
+
+try:
+    import pynvml
+except ImportError:
+    pynvml = None
+
+HAS_PYNVML = pynvml is not None
+T = t.TypeVar("T")
+
+# not supported, size, function not found, argument version, deprecated, unknown: the value is unknown
+_UNREADABLE = (3, 7, 13, 25, 26, 999)
+_LOST = (15, 16, 28)  # lost, reset required, in bad state
+
+
+def call(action: str, function: t.Callable[[], T]) -> T:
+    """Call NVML and turn its refusal into an error that says what was attempted."""
+    try:
+        return function()
+    except pynvml.NVMLError as exc:
+        raise refusal(code(exc), f"Cannot {action}: {exc}") from exc
+
+
+def refusal(code: int, message: str) -> SharingError:
+    """Return the error that an NVML return code stands for."""
+    kinds: dict[int, type[SharingError]] = {3: NotSupported, 4: PermissionMissing, 19: InUse}
+    kind = GpuLost if code in _LOST else kinds.get(code, CommandFailed)
+    return kind(message, nvml_code=code)
+
+
+def code(error: pynvml.NVMLError) -> int:
+    return int(getattr(error, "value", 999))
+
+
+def optional(function: t.Callable[..., T], *arguments: t.Any) -> T | None:
+    """Return None where this driver or this GPU cannot tell."""
+    try:
+        return function(*arguments)
+    except pynvml.NVMLError as exc:
+        if code(exc) in _UNREADABLE:
+            return None
+        raise

@@ -1,0 +1,237 @@
+# Copyright (c) 2026 gpuops.sharing contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""PRIVATE to the collection. MIG through NVML."""
+
+from __future__ import annotations
+
+import ctypes
+import typing as t
+
+from .._errors import NotSupported
+from .._gpu import Gpu, Mig
+from .._instance import ComputeInstance, ComputeProfile, GpuInstance, Placement, Profile
+from .nvml_call import call, code, optional, pynvml
+
+# What nvmlDeviceSetMigMode's activation status may say; the mode is pending then.
+_ACTIVATION = {
+    3: "not supported here (a GPU that is passed through to a virtual machine)",
+    10: "timeout",
+    16: "a reset is required",
+    19: "in use by another client",
+}
+_NO_SUCH = (2, 3)  # invalid argument, not supported: this GPU does not offer it
+
+
+class NvmlMig:
+    """The part of the driver that cuts GPUs."""
+
+    @staticmethod
+    def _handle(gpu: Gpu) -> t.Any:
+        return pynvml.nvmlDeviceGetHandleByUUID(gpu.uuid)
+
+    def mig_mode(self, gpu: Gpu) -> Mig:
+        """See Driver."""
+        return read_mode(call(f"find {gpu.label}", lambda: self._handle(gpu)))
+
+    def set_mig_mode(self, gpu: Gpu, on: bool) -> str | None:
+        """See Driver."""
+        action = f"{'enable' if on else 'disable'} MIG mode of {gpu.label}"
+        status = call(action, lambda: pynvml.nvmlDeviceSetMigMode(self._handle(gpu), int(on)))
+        return None if status == 0 else _ACTIVATION.get(status, f"NVML says: {pynvml.NVMLError(status)}")
+
+    def mig_profiles(self, gpu: Gpu) -> tuple[Profile, ...]:
+        """See Driver."""
+        handle = call(f"find {gpu.label}", lambda: self._handle(gpu))
+        profiles = []
+        for number in range(pynvml.NVML_GPU_INSTANCE_PROFILE_COUNT):
+            try:
+                info = pynvml.nvmlDeviceGetGpuInstanceProfileInfo(handle, number)
+            except pynvml.NVMLError as exc:
+                if code(exc) in _NO_SUCH:
+                    continue
+                raise
+            profiles.append(
+                Profile(
+                    info.id,
+                    _name(info.name),
+                    info.sliceCount,
+                    info.memorySizeMB,
+                    info.instanceCount,
+                    _placements(handle, info.id, gpu),
+                ),
+            )
+        if not profiles:
+            raise NotSupported(f"The driver offers no MIG profile for {gpu.label}")
+        return tuple(profiles)
+
+    def instances(self, gpu: Gpu) -> tuple[GpuInstance, ...]:
+        """See Driver."""
+        handle = call(f"find {gpu.label}", lambda: self._handle(gpu))
+        if not read_mode(handle).current:
+            return ()
+        uuids, busy = _mig_devices(handle), _busy(handle)
+        found = []
+        for number in range(pynvml.NVML_GPU_INSTANCE_PROFILE_COUNT):
+            try:
+                info = pynvml.nvmlDeviceGetGpuInstanceProfileInfo(handle, number)
+            except pynvml.NVMLError as exc:
+                if code(exc) in _NO_SUCH:
+                    continue
+                raise
+            for instance in _listed(
+                pynvml.nvmlDeviceGetGpuInstances, pynvml.c_nvmlGpuInstance_t, handle, info.id, info.instanceCount, gpu
+            ):
+                found.append(_gpu_instance(instance, _name(info.name), gpu, uuids, busy))
+        return tuple(sorted(found, key=lambda instance: instance.placement))
+
+    def compute_profiles(self, gpu: Gpu, instance: int) -> tuple[ComputeProfile, ...]:
+        """See Driver."""
+        parent = self._gpu_instance(gpu, instance)
+        return tuple(_compute_profile(info) for info in _compute_infos(parent))
+
+    def create_gpu_instance(self, gpu: Gpu, profile: Profile, placement: Placement) -> int:
+        """See Driver."""
+        place = pynvml.c_nvmlGpuInstancePlacement_t(placement.start, placement.size)
+        action = f"create GPU instance {profile.name} at {placement.start}:{placement.size} on {gpu.label}"
+        created = call(
+            action,
+            lambda: pynvml.nvmlDeviceCreateGpuInstanceWithPlacement(self._handle(gpu), profile.id, ctypes.byref(place)),
+        )
+        return int(call("read the new GPU instance", lambda: pynvml.nvmlGpuInstanceGetInfo(created)).id)
+
+    def destroy_gpu_instance(self, gpu: Gpu, instance: int) -> None:
+        """See Driver."""
+        call(
+            f"destroy GPU instance {instance} of {gpu.label}",
+            lambda: pynvml.nvmlGpuInstanceDestroy(self._gpu_instance(gpu, instance)),
+        )
+
+    def create_compute_instance(self, gpu: Gpu, instance: int, profile: ComputeProfile) -> int:
+        """See Driver."""
+        action = f"create compute instance {profile.name} in GPU instance {instance} of {gpu.label}"
+        created = call(
+            action, lambda: pynvml.nvmlGpuInstanceCreateComputeInstance(self._gpu_instance(gpu, instance), profile.id)
+        )
+        return int(call("read the new compute instance", lambda: pynvml.nvmlComputeInstanceGetInfo_v2(created)).id)
+
+    def destroy_compute_instance(self, gpu: Gpu, instance: int, compute_instance: int) -> None:
+        """See Driver."""
+
+        def destroy() -> None:
+            handle = pynvml.nvmlGpuInstanceGetComputeInstanceById(self._gpu_instance(gpu, instance), compute_instance)
+            pynvml.nvmlComputeInstanceDestroy(handle)
+
+        call(f"destroy compute instance {compute_instance} in GPU instance {instance} of {gpu.label}", destroy)
+
+    def _gpu_instance(self, gpu: Gpu, instance: int) -> t.Any:
+        action = f"find GPU instance {instance} of {gpu.label}"
+        return call(action, lambda: pynvml.nvmlDeviceGetGpuInstanceById(self._handle(gpu), instance))
+
+
+def read_mode(handle: t.Any) -> Mig:
+    """Return the MIG mode of a device handle."""
+    modes = optional(pynvml.nvmlDeviceGetMigMode, handle)
+    return Mig(False, False, False) if modes is None else Mig(True, bool(modes[0]), bool(modes[1]))
+
+
+def _name(value: t.Any) -> str:
+    text = value.decode() if isinstance(value, bytes) else str(value)
+    return text[4:] if text.startswith("MIG ") else text
+
+
+def _placements(handle: t.Any, profile: int, gpu: Gpu) -> tuple[Placement, ...]:
+    count = ctypes.c_uint(0)
+    action = f"read the placements of MIG profile {profile} of {gpu.label}"
+    call(action, lambda: pynvml.nvmlDeviceGetGpuInstancePossiblePlacements(handle, profile, None, ctypes.byref(count)))
+    places = (pynvml.c_nvmlGpuInstancePlacement_t * count.value)()
+    call(
+        action, lambda: pynvml.nvmlDeviceGetGpuInstancePossiblePlacements(handle, profile, places, ctypes.byref(count))
+    )
+    return tuple(sorted(Placement(place.start, place.size) for place in places[: count.value]))
+
+
+def _listed(
+    function: t.Callable[..., t.Any], kind: t.Any, parent: t.Any, profile: int, most: int, gpu: Gpu
+) -> list[t.Any]:
+    handles = (kind * most)()
+    count = ctypes.c_uint(most)
+    call(f"list the instances of {gpu.label}", lambda: function(parent, profile, handles, ctypes.byref(count)))
+    return list(handles[: count.value])
+
+
+def _gpu_instance(
+    handle: t.Any,
+    name: str,
+    gpu: Gpu,
+    uuids: t.Mapping[tuple[int, int], str],
+    busy: t.Mapping[tuple[int, int], list[int]],
+) -> GpuInstance:
+    info = call(f"read a GPU instance of {gpu.label}", lambda: pynvml.nvmlGpuInstanceGetInfo(handle))
+    parts = []
+    for kind in _compute_infos(handle):
+        profile = _compute_profile(kind)
+        for part in _listed(
+            pynvml.nvmlGpuInstanceGetComputeInstances,
+            pynvml.c_nvmlComputeInstance_t,
+            handle,
+            kind.id,
+            kind.instanceCount,
+            gpu,
+        ):
+            found = call(
+                f"read a compute instance of {gpu.label}", lambda part=part: pynvml.nvmlComputeInstanceGetInfo_v2(part)
+            )  # type: ignore[misc]
+            key = (info.id, found.id)
+            place = Placement(found.placement.start, found.placement.size)
+            parts.append(
+                ComputeInstance(found.id, profile.name, place, uuids.get(key), tuple(sorted(busy.get(key, ()))))
+            )
+    place = Placement(info.placement.start, info.placement.size)
+    return GpuInstance(info.id, name, place, tuple(sorted(parts, key=lambda part: part.id)))
+
+
+def _compute_infos(parent: t.Any) -> list[t.Any]:
+    infos = []
+    for number in range(pynvml.NVML_COMPUTE_INSTANCE_PROFILE_COUNT):
+        try:
+            infos.append(
+                pynvml.nvmlGpuInstanceGetComputeInstanceProfileInfo(
+                    parent, number, pynvml.NVML_COMPUTE_INSTANCE_ENGINE_PROFILE_SHARED
+                )
+            )
+        except pynvml.NVMLError as exc:
+            if code(exc) not in _NO_SUCH:
+                raise
+    return infos
+
+
+def _compute_profile(info: t.Any) -> ComputeProfile:
+    return ComputeProfile(info.id, _name(info.name), info.sliceCount, info.instanceCount)
+
+
+def _mig_devices(handle: t.Any) -> dict[tuple[int, int], str]:
+    """Return the UUID of each MIG device by GPU instance and compute instance."""
+    uuids = {}
+    for number in range(pynvml.nvmlDeviceGetMaxMigDeviceCount(handle)):
+        try:
+            device = pynvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, number)
+        except pynvml.NVMLError as exc:
+            if code(exc) == 6:  # not found: indices are dense
+                break
+            raise
+        key = (pynvml.nvmlDeviceGetGpuInstanceId(device), pynvml.nvmlDeviceGetComputeInstanceId(device))
+        uuids[key] = pynvml.nvmlDeviceGetUUID(device)
+    return uuids
+
+
+def _busy(handle: t.Any) -> dict[tuple[int, int], list[int]]:
+    """Return the processes of each MIG device by GPU instance and compute instance."""
+    found: dict[tuple[int, int], list[int]] = {}
+    for function in (
+        pynvml.nvmlDeviceGetComputeRunningProcesses,
+        pynvml.nvmlDeviceGetGraphicsRunningProcesses,
+        pynvml.nvmlDeviceGetMPSComputeRunningProcesses,
+    ):
+        for entry in optional(function, handle) or []:
+            found.setdefault((entry.gpuInstanceId, entry.computeInstanceId), []).append(entry.pid)
+    return found
