@@ -10,7 +10,7 @@ from __future__ import annotations
 import typing as t
 
 from .._errors import DriverAbsent
-from .._gpu import COMPUTE_MODE_BY_NUMBER, NUMBER_BY_COMPUTE_MODE, Capability, Gpu, Mig, Process, System, kernel_pci
+from .._gpu import COMPUTE_MODE_BY_NUMBER, NUMBER_BY_COMPUTE_MODE, Capability, Gpu, Process, System, kernel_pci
 from .interface import Driver
 from .nvml_call import call, code, optional, pynvml
 from .nvml_mig import NvmlMig, read_mode
