@@ -36,6 +36,7 @@ UNKNOWN = (
     "",
 )
 _LOST = re.compile(r"GPU is lost|GPU requires reset|Unable to determine the device handle", re.IGNORECASE)
+_NO_DRIVER = re.compile(r"communicate with the NVIDIA driver|couldn't find libnvidia-ml|Failed to initialize NVML")
 _NO_DEVICES = re.compile(r"No devices (were )?found", re.IGNORECASE)
 _HIGHEST_INDEX = 63
 
@@ -51,9 +52,7 @@ class NvidiaSmiDriver(Driver):
 
     def _ask(self, *arguments: str) -> Answer:
         answer = self._commands.run([self._program, *arguments])
-        if answer.rc in (9, 12, 255) and re.search(
-            r"communicate with the NVIDIA driver|couldn't find libnvidia-ml|Failed to initialize NVML", answer.text
-        ):
+        if answer.rc != 0 and _NO_DRIVER.search(answer.text):
             raise DriverAbsent(f"No usable NVIDIA driver: nvidia-smi says: {answer.text}", reason=answer.text)
         return answer
 
@@ -80,7 +79,7 @@ class NvidiaSmiDriver(Driver):
             raise _failed("list the GPUs", answer)
         if not any(gpu.uuid for gpu in gpus):
             return gpus
-        processes = self._processes([gpu.uuid for gpu in gpus if gpu.uuid])
+        processes = self._processes([gpu.index for gpu in gpus if gpu.uuid])
         return [gpu._replace(processes=processes.get(gpu.pci_bus_id or "", ())) for gpu in gpus]
 
     def _query(self, *selection: str) -> Answer:
@@ -101,20 +100,29 @@ class NvidiaSmiDriver(Driver):
                 raise _failed(f"read GPU {index}", answer)
         return gpus
 
-    def _processes(self, uuids: t.Sequence[str]) -> dict[str, tuple[Process, ...]]:
-        answer = self._ask("-i", ",".join(uuids), "-q", "-d", "PIDS")
+    def _processes(self, indices: t.Sequence[int]) -> dict[str, tuple[Process, ...]]:
+        answer = self._ask("-i", ",".join(map(str, indices)), "-q", "-d", "PIDS")
         if answer.rc != 0:
             raise _failed("list the processes", answer)
         return parse_processes(answer.out)
 
-    def compute_mode(self, gpu: Gpu) -> str:
-        answer = self._ask("-i", str(gpu.uuid), "--query-gpu=compute_mode", "--format=csv,noheader")
+    def _read(self, gpu: Gpu, field: str) -> str:
+        """Ask by index: by UUID or address nvidia-smi asks all GPUs, and fails when any is lost (recorded of 535 and 550)."""
+        answer = self._ask("-i", str(gpu.index), f"--query-gpu=uuid,{field}", "--format=csv,noheader")
         if answer.rc != 0:
-            raise _failed(f"read the compute mode of {gpu.label}", answer)
-        return parse_compute_mode(answer.out) or answer.out.strip()
+            raise _failed(f"read the {field} of {gpu.label}", answer)
+        uuid, _comma, value = (part.strip() for part in answer.out.partition(","))
+        if uuid != gpu.uuid:
+            raise GpuLost(f"{gpu.label} is gone: GPU {gpu.index} is {uuid} now; run again")
+        return value
+
+    def compute_mode(self, gpu: Gpu) -> str:
+        value = self._read(gpu, "compute_mode")
+        return parse_compute_mode(value) or value
 
     def set_compute_mode(self, gpu: Gpu, mode: str) -> None:
-        answer = self._ask("-i", str(gpu.uuid), "-c", mode.upper())
+        self._read(gpu, "index")  # that the index still means this GPU
+        answer = self._ask("-i", str(gpu.index), "-c", mode.upper())
         action = f"set the compute mode of {gpu.label} to {mode}"
         if answer.rc != 0:
             raise _failed(action, answer)
