@@ -262,10 +262,10 @@ def _modes(
     warnings: list[str] = []
     for uuid, names in owners.items():
         card, entry = by_uuid.get(uuid), memory.modes.get(uuid)
-        if entry and not touched & {*names, *entry.owners}:
+        if entry and entry.owners and not touched & {*names, *entry.owners}:
             entries[uuid] = entry  # other daemons' card: not this run's business
-        elif card is None:
-            if entry and (names or some_silent):
+        elif card is None or (card.compute_mode is None and not names):
+            if entry and (names or some_silent or card):
                 entries[uuid] = entry._replace(owners=tuple(sorted(names)))
                 warnings.append(
                     f"GPU {uuid} does not answer: its compute mode stays as it is, and '{entry.before}' stays remembered as the mode from before"
