@@ -16,3 +16,8 @@ def test_killed_daemon_comes_back_with_the_new_limits(machine: Machine) -> None:
     machine.host.check_output(f"kill -9 {killed}")
     assert await_true(lambda: machine.unit("ActiveState") == "active" and machine.unit("MainPID") != killed)
     assert machine.limits() == "25.0\n4G"
+
+
+def test_lock_is_out_of_other_users_reach(machine: Machine) -> None:
+    directory = machine.host.file("/run/gpuops-sharing")
+    assert (directory.user, oct(directory.mode)) == ("root", oct(0o700))

@@ -30,7 +30,7 @@ def test_card_in_another_mode_is_put_right_before_the_daemon_starts(machine: Mac
 def other_card(machine: Machine) -> t.Iterator[str]:
     """Another machine's cards in the place of this one's; the UUID that is gone."""
     uuid = machine.shared_card().uuid
-    machine.host.check_output(f"systemctl stop {UNIT} && cp {STATE} {STATE}.before && mock-driver up t4")
+    machine.host.check_output(f"systemctl stop {UNIT} && mv {STATE} {STATE}.before && mock-driver up t4")
     yield uuid
     machine.host.check_output(f"systemctl stop {UNIT}; mv {STATE}.before {STATE}; systemctl reset-failed {UNIT}")
     machine.host.check_output(f"systemctl start {UNIT}")

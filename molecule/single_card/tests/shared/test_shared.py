@@ -53,7 +53,6 @@ def test_client_file_leads_to_the_daemon(machine: Machine) -> None:
         ("/etc/systemd/system/nvidia-mps@.service", 0o644),
         ("/usr/local/libexec/gpuops-sharing/boot", 0o755),
         ("/var/lib/gpuops-sharing", 0o755),
-        ("/run/gpuops-sharing", 0o700),
         (PIPE_DIRECTORY, 0o755),
         ("/var/log/nvidia-mps/single-card", 0o700),
     ],
