@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from conftest import Machine, await_true
+from machine import Machine, await_true
 
 
 def test_daemon_has_the_new_limits(machine: Machine) -> None:

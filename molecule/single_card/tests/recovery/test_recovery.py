@@ -7,7 +7,7 @@ from __future__ import annotations
 import typing as t
 
 import pytest
-from conftest import UNIT, Machine, await_true
+from machine import UNIT, Machine, await_true
 
 STATE = "/var/lib/mock-driver/state"
 

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import pytest
-from conftest import PIPE_DIRECTORY, UNIT, Machine
+from machine import PIPE_DIRECTORY, UNIT, Machine
 
 CLIENT_FILE = "/etc/nvidia-mps/single-card.client.sh"
 
@@ -18,9 +18,9 @@ def test_unit_runs_and_starts_at_boot(machine: Machine) -> None:
 
 def test_only_the_shared_card_is_exclusive(machine: Machine) -> None:
     shared = machine.shared_card()
-    assert {card.index: card.compute_mode for card in machine.cards()} == {
-        shared.index: "Exclusive_Process",
-        1 - shared.index: "Default",
+    assert {card.number: card.compute_mode for card in machine.cards()} == {
+        shared.number: "Exclusive_Process",
+        1 - shared.number: "Default",
     }
 
 

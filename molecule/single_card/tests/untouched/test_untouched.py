@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import pytest
-from conftest import PIPE_DIRECTORY, UNIT, Machine
+from machine import PIPE_DIRECTORY, UNIT, Machine
 
 
 @pytest.mark.parametrize(
