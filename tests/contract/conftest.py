@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,25 +17,20 @@ from mocked_machine import MOCK_DRIVER, MockedMachine
 @pytest.fixture(scope="session")
 def built() -> Path:
     """The folder of the mocked driver, with its library built."""
-    subprocess.run(["make", "-C", MOCK_DRIVER, f"PYTHON={sys.executable}"], check=True)
+    subprocess.run(["make", "-s", "-C", MOCK_DRIVER, f"PYTHON={sys.executable}"], check=True)
     return MOCK_DRIVER
 
 
 @pytest.fixture
-def start_machine(built: Path, tmp_path: Path) -> Iterator[Callable[[str], MockedMachine]]:
-    """Start a machine by its name; it is taken down after the test."""
-    started: list[MockedMachine] = []
+def start_machine(built: Path, tmp_path: Path) -> Callable[[str], MockedMachine]:
+    """Start a machine by its name; it goes with the test's folder."""
 
     def start(name: str) -> MockedMachine:
-        machine = MockedMachine(tmp_path / f"state-{len(started)}")
+        machine = MockedMachine(tmp_path / f"{name}.state")
         machine.mock_driver("up", name)
-        started.append(machine)
         return machine
 
-    yield start
-    for machine in started:
-        if machine.state.exists():
-            machine.mock_driver("down")
+    return start
 
 
 @pytest.fixture

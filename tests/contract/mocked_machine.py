@@ -51,13 +51,13 @@ class MockedMachine:
         environment = {**self.environment, **variables}
         return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=TIMEOUT)
 
-    def mock_driver(self, *arguments: str | int) -> str:
+    def mock_driver(self, *arguments: str | int | Path) -> str:
         """A mock-driver command that has to succeed; its output."""
         ran = self.run(COMMAND, *map(str, arguments))
         assert ran.returncode == 0, ran.stderr
         return ran.stdout
 
-    def refusal(self, *arguments: str | int) -> str:
+    def refusal(self, *arguments: str | int | Path) -> str:
         """A mock-driver command that has to fail; what it says."""
         ran = self.run(COMMAND, *map(str, arguments))
         assert ran.returncode != 0, ran.stdout

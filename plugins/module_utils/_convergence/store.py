@@ -75,5 +75,5 @@ def read_json(path: str) -> t.Any:
 
 
 def write_json(path: str, document: t.Any) -> None:
-    """Write a JSON file that a person can read."""
-    write_text(path, json.dumps(document, indent=2, sort_keys=True) + "\n", 0o600)
+    """Write a JSON file that a person can read, with its keys in their order: a daemon's cards are counted in it."""
+    write_text(path, json.dumps(document, indent=2) + "\n", 0o600)

@@ -72,7 +72,7 @@ class NvidiaSmiDriver(NvidiaSmiMig, Driver):
             raise failed("list the GPUs", answer)
         if not any(gpu.uuid for gpu in gpus):
             return gpus
-        processes = self._processes([gpu.uuid for gpu in gpus if gpu.uuid])
+        processes = self._processes([gpu.index for gpu in gpus if gpu.uuid])
         return [gpu._replace(processes=processes.get(gpu.pci_bus_id or "", ())) for gpu in gpus]
 
     def _query(self, *selection: str) -> Answer:
@@ -93,20 +93,18 @@ class NvidiaSmiDriver(NvidiaSmiMig, Driver):
                 raise failed(f"read GPU {index}", answer)
         return gpus
 
-    def _processes(self, uuids: t.Sequence[str]) -> dict[str, tuple[Process, ...]]:
-        answer = self._ask("-i", ",".join(uuids), "-q", "-d", "PIDS")
+    def _processes(self, indices: t.Sequence[int]) -> dict[str, tuple[Process, ...]]:
+        answer = self._ask("-i", ",".join(map(str, indices)), "-q", "-d", "PIDS")
         if answer.rc != 0:
             raise failed("list the processes", answer)
         return parse_processes(answer.out)
 
     def compute_mode(self, gpu: Gpu) -> str:
-        answer = self._ask("-i", str(gpu.uuid), "--query-gpu=compute_mode", "--format=csv,noheader")
-        if answer.rc != 0:
-            raise failed(f"read the compute mode of {gpu.label}", answer)
-        return parse_compute_mode(answer.out) or answer.out.strip()
+        value = self._ask.field(gpu, "compute_mode")
+        return parse_compute_mode(value) or value
 
     def set_compute_mode(self, gpu: Gpu, mode: str) -> None:
-        answer = self._ask("-i", str(gpu.uuid), "-c", mode.upper())
+        answer = self._ask.of(gpu, "-c", mode.upper())
         action = f"set the compute mode of {gpu.label} to {mode}"
         if answer.rc != 0:
             raise failed(action, answer)
@@ -114,7 +112,7 @@ class NvidiaSmiDriver(NvidiaSmiMig, Driver):
             raise NotSupported(f"Cannot {action}: {answer.text}")
 
     def set_persistence_mode(self, gpu: Gpu, on: bool) -> None:
-        answer = self._ask("-i", str(gpu.uuid), "-pm", str(int(on)))
+        answer = self._ask.of(gpu, "-pm", str(int(on)))
         if answer.rc != 0:
             raise failed(f"set the persistence mode of {gpu.label}", answer)
 

@@ -8,6 +8,7 @@ import re
 
 from .._command import Answer, Commands
 from .._errors import CommandFailed, DriverAbsent, GpuLost, InUse, NotSupported, PermissionMissing, SharingError
+from .._gpu import Gpu
 
 LOST = re.compile(r"GPU is lost|GPU requires reset|Unable to determine the device handle", re.IGNORECASE)
 _NO_DRIVER = re.compile(r"communicate with the NVIDIA driver|couldn't find libnvidia-ml|Failed to initialize NVML")
@@ -22,9 +23,27 @@ class Ask:
 
     def __call__(self, *arguments: str) -> Answer:
         answer = self._commands.run([self._program, *arguments])
-        if answer.rc in (9, 12, 255) and _NO_DRIVER.search(answer.text):
+        if answer.rc != 0 and _NO_DRIVER.search(answer.text):
             raise DriverAbsent(f"No usable NVIDIA driver: nvidia-smi says: {answer.text}", reason=answer.text)
         return answer
+
+    def field(self, gpu: Gpu, field: str) -> str:
+        """Return a field of ``--query-gpu``.
+
+        Asked by index: by UUID or address nvidia-smi asks all GPUs, and fails when any is lost (recorded of 535 and 550).
+        """
+        answer = self("-i", str(gpu.index), f"--query-gpu=uuid,{field}", "--format=csv,noheader")
+        if answer.rc != 0:
+            raise failed(f"read the {field} of {gpu.label}", answer)
+        uuid, _comma, value = (part.strip() for part in answer.out.partition(","))
+        if uuid != gpu.uuid:
+            raise GpuLost(f"{gpu.label} is gone: GPU {gpu.index} is {uuid} now; run again")
+        return value
+
+    def of(self, gpu: Gpu, *arguments: str, group: tuple[str, ...] = ()) -> Answer:
+        """Run a command on one GPU, after a look whether its index still means it."""
+        self.field(gpu, "index")
+        return self(*group, "-i", str(gpu.index), *arguments)
 
 
 def failed(action: str, answer: Answer) -> SharingError:

@@ -87,6 +87,8 @@ def make(wanted: Wanted, gpus: t.Sequence[Gpu], memory: Memory, observed: t.Mapp
         reasons = _reasons_to_restart(resolved, seen, old, wanted.service)
         if reasons:
             stops += _stop(name, seen, old, wanted.force, ", ".join(reasons))
+        if wanted.service != "systemd" and seen.unit and seen.unit.enabled:
+            stops.append(Action("disable", f"disable the unit of daemon '{name}'", name))
         starts += _start(resolved, seen, old, wanted.service, bool(reasons))
         daemons[name] = _record(resolved, None if reasons else seen.daemon, old, wanted.service)
     modes, mode_actions, warnings = _modes(wanted, gpus, memory, ending)
@@ -204,7 +206,8 @@ def _remove(name: str, seen: Observed, record: Record | None) -> list[Action]:
 def _start(resolved: Resolved, seen: Observed, old: Record | None, service: str, stopped: bool) -> list[Action]:
     name = resolved.wish.name
     actions = []
-    if seen.files != files.render(resolved):
+    moved = old is not None and old.service != service  # each service has a directory of its own
+    if moved or seen.files != files.render(resolved):
         actions.append(Action("write", f"write the files of daemon '{name}'", name))
     if service == "systemd" and seen.unit and seen.unit.needs_reload:
         actions.append(Action("reload", "let systemd read its units again"))
@@ -259,10 +262,10 @@ def _modes(
     warnings: list[str] = []
     for uuid, names in owners.items():
         card, entry = by_uuid.get(uuid), memory.modes.get(uuid)
-        if entry and not touched & {*names, *entry.owners}:
+        if entry and entry.owners and not touched & {*names, *entry.owners}:
             entries[uuid] = entry  # other daemons' card: not this run's business
-        elif card is None:
-            if entry and (names or some_silent):
+        elif card is None or (card.compute_mode is None and not names):
+            if entry and (names or some_silent or card):
                 entries[uuid] = entry._replace(owners=tuple(sorted(names)))
                 warnings.append(
                     f"GPU {uuid} does not answer: its compute mode stays as it is, and '{entry.before}' stays remembered as the mode from before"

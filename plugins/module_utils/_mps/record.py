@@ -58,7 +58,7 @@ def from_json(daemons: t.Any, modes: t.Any) -> Memory:
                 for uuid, entry in _content(modes, "cards").items()
             },
         )
-    except (TypeError, KeyError, AttributeError) as exc:
+    except (TypeError, ValueError, KeyError, AttributeError) as exc:
         raise StateUnreadable(f"its contents are not what this collection writes ({exc})") from exc
 
 

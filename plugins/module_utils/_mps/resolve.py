@@ -120,6 +120,13 @@ def _limits(wish: Wish, cards: t.Sequence[Gpu], option: str) -> Limits:
         for ordinal, card in enumerate(cards):
             if card.memory_total_mib:
                 memory[ordinal] = limits.share_of_memory(wish.clients, card.memory_total_mib, f"{option}.clients")
+            elif not card.error:
+                raise DoesNotFit(
+                    f"{option}.clients: the memory of {card.label} cannot be read, so it cannot be shared evenly; "
+                    "use active_thread_percentage and memory_limits"
+                )
+    if [limit.gpu for limit in wish.memory].count(_selection.ALL) > 1:
+        raise BadOption(f"{option}.memory_limits", _selection.ALL, "has two limits; give one")
     named: set[int] = set()
     for number, limit in enumerate(wish.memory):
         where = f"{option}.memory_limits[{number}]"

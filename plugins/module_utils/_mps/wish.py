@@ -18,7 +18,7 @@ CATCH_ALL_PIPE = "/tmp/nvidia-mps"  # NVIDIA's default: every CUDA process of th
 DEFAULT_PIPE_PARENT = "/run/nvidia-mps"
 DEFAULT_LOG_PARENT = "/var/log/nvidia-mps"
 
-_NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _LONGEST_NAME = 64
 
 
@@ -111,7 +111,7 @@ def _parse_optional(value: t.Any, parser: t.Callable[[t.Any, str], T], option: s
 
 def _parse_name(value: t.Any, option: str) -> str:
     name = "" if value is None else str(value)
-    if not _NAME.match(name) or len(name) > _LONGEST_NAME:
+    if not _NAME.fullmatch(name) or len(name) > _LONGEST_NAME:
         raise BadOption(
             option,
             name,
@@ -145,7 +145,8 @@ def _parse_directory(value: t.Any, option: str) -> str | None:
             path,
             "is no usable directory; give an absolute path without blanks, quotes, '\\', '$', '%' and '..'",
         )
-    return path.rstrip("/") or "/"
+    # One spelling a directory: two are compared by their text.
+    return "/" + "/".join(part for part in path.split("/") if part not in ("", "."))
 
 
 def _parse_pipe(value: t.Any, name: str, gpus: tuple[str, ...], option: str) -> str:

@@ -232,9 +232,9 @@ class Machine:
         }
         subprocess.run(["nvidia-cuda-mps-control", "-d"], env=environment, check=True, timeout=PATIENCE)
 
-    def client(self, name: str = "render") -> subprocess.Popen[str]:
+    def client(self, name: str = "render", **variables: str) -> subprocess.Popen[str]:
         """Start a client; it is connected when this returns."""
-        environment = {**self.environment, "CUDA_MPS_PIPE_DIRECTORY": self.pipe(name)}
+        environment = {**self.environment, "CUDA_MPS_PIPE_DIRECTORY": self.pipe(name), **variables}
         process = subprocess.Popen(
             ["mps-client"], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )

@@ -39,17 +39,23 @@ static void lock_file(void)
         ;
 }
 
-/* flock belongs to the open file, which a forked child shares: it must open its own, or parent and child would not
- * exclude each other, and a child that lives on would hold the lock of a parent that died. */
+/* flock belongs to the open file, and lasts as long as any descriptor or mapping of it in any process. So the lock has an
+ * open file of its own, apart from the mapping, and a forked child gets its own, too: else parent and child would not
+ * exclude each other, and a child that lives on would keep the lock of a parent that was killed. */
+static int open_again(int descriptor)
+{
+    char same[32];
+    snprintf(same, sizeof same, "/proc/self/fd/%d", descriptor);
+    return open(same, O_RDWR | O_CLOEXEC);
+}
+
 static void before_fork(void) { pthread_mutex_lock(&mutex); }
 static void after_fork_parent(void) { pthread_mutex_unlock(&mutex); }
 static void after_fork_child(void)
 {
-    char same[32];
     pthread_mutex_init(&mutex, NULL);
     if (file < 0) return;
-    snprintf(same, sizeof same, "/proc/self/fd/%d", file);
-    int own = open(same, O_RDWR | O_CLOEXEC);
+    int own = open_again(file);
     close(file);
     file = own;
 }
@@ -67,22 +73,27 @@ static void unmap(void)
     file = -1;
 }
 
+static bool fits(const struct state *state)
+{
+    return memcmp(state->magic, MAGIC, sizeof state->magic) == 0 && state->layout == LAYOUT_SIGNATURE;
+}
+
 static nvmlReturn_t map(void)
 {
     struct stat status;
-    file = open(state_path(), O_RDWR | O_CLOEXEC);
-    NEED(file >= 0, DRIVER_NOT_LOADED);
-    if (fstat(file, &status) != 0 || status.st_size != sizeof(struct state)) {
-        unmap();
-        return NVML_ERROR_LIB_RM_VERSION_MISMATCH;
+    void *memory = MAP_FAILED;
+    int mapped = open(state_path(), O_RDWR | O_CLOEXEC);
+    NEED(mapped >= 0, DRIVER_NOT_LOADED);
+    if (fstat(mapped, &status) == 0 && status.st_size == sizeof(struct state))
+        memory = mmap(NULL, sizeof(struct state), PROT_READ | PROT_WRITE, MAP_SHARED, mapped, 0);
+    if (memory != MAP_FAILED) {
+        machine = memory;
+        file = open_again(mapped);
     }
-    void *memory = mmap(NULL, sizeof(struct state), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    machine = memory == MAP_FAILED ? NULL : memory;
-    if (!machine || memcmp(machine->magic, MAGIC, sizeof MAGIC) != 0 || machine->layout != LAYOUT_SIGNATURE) {
-        unmap();
-        return NVML_ERROR_LIB_RM_VERSION_MISMATCH;
-    }
-    return NVML_SUCCESS;
+    close(mapped);
+    if (machine && file >= 0 && fits(machine)) return NVML_SUCCESS;
+    unmap();
+    return NVML_ERROR_LIB_RM_VERSION_MISMATCH;
 }
 
 /* The calls that nvml.h allows without initialisation. */

@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,39 +30,41 @@ _SERVER_MEMORY_MIB = 30
 sys.path.insert(1, str(Path(__file__).resolve().parents[1]))
 
 
+def _open(stack: ExitStack) -> State | None:
+    """The machine, locked until the stack ends; None where none is up, or these programs stand alone."""
+    try:
+        from library.state import MockDriverError, open_state
+    except ImportError:
+        return None
+    try:
+        return stack.enter_context(open_state())
+    except MockDriverError:
+        return None
+
+
 def fault(program: str) -> str:
     """Counts a start of the program; the fault that a test asked for, else an empty text."""
     wrong = os.environ.get(_VARIABLES[program], "")
-    if wrong:
-        return wrong
-    try:
+    with ExitStack() as stack:
+        if wrong or (state := _open(stack)) is None:
+            return wrong
         from library.faults import program_fault
-        from library.state import MockDriverError, open_state
 
-        with open_state() as state:
-            return program_fault(state, program) or ""
-    except (ImportError, MockDriverError):
-        return ""
+        return program_fault(state, program) or ""
 
 
 def lies(program: str) -> bool:
     """Whether the last start of the program that was counted was to meet the fault LIE."""
     if os.environ.get(_VARIABLES[program]) == LIE:
         return True
-    try:
+    with ExitStack() as stack:
+        state = _open(stack)
+        if state is None:
+            return False
         from library.layout import FAULT_LIE
-        from library.state import MockDriverError, open_state
 
-        with open_state() as state:
-            return any(
-                fault.used
-                and fault.target == program.encode()
-                and fault.code == FAULT_LIE
-                and fault.first <= fault.seen <= fault.last
-                for fault in state.faults
-            )
-    except (ImportError, MockDriverError):
-        return False
+        faults = (fault for fault in state.faults if fault.used and fault.target == program.encode())
+        return any(fault.code == FAULT_LIE and fault.first <= fault.seen <= fault.last for fault in faults)
 
 
 def hang(wrong: str) -> None:
@@ -106,32 +109,30 @@ def _visible(state: State) -> list[str]:
 
 def visible_devices() -> list[str]:
     """The cards of this process; without a machine what its environment says."""
-    try:
-        from library.state import MockDriverError, open_state
-
-        with open_state() as state:
+    with ExitStack() as stack:
+        state = _open(stack)
+        if state is not None:
             return _visible(state)
-    except (ImportError, MockDriverError):
-        return [word for word in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if word]
+    return [word for word in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if word]
 
 
 def _use_cards(kind: str, memory: int, most: int) -> bool:
     """Puts this process on the first `most` of its cards; says whether it may run. Without a machine it may."""
-    try:
+    with ExitStack() as stack:
+        state = _open(stack)
+        if state is None:
+            return True
         from library.processes import add_process, find_gpu
-        from library.state import MockDriverError, open_state
-    except ImportError:
-        return True
-    try:
-        with open_state() as state:
-            devices = _visible(state)[:most]
-            try:
-                for device in devices:
-                    add_process(state, device, os.getpid(), kind, memory)
-            except MockDriverError:
-                return False
-            return bool(devices) and not any(find_gpu(state, device).lost for device in devices)
-    except MockDriverError:
+        from library.state import MockDriverError
+
+        devices = _visible(state)[:most]
+        if not devices or any(find_gpu(state, device).lost for device in devices):
+            return False
+        try:
+            for device in devices:
+                add_process(state, device, os.getpid(), kind, memory)
+        except MockDriverError:
+            return False
         return True
 
 

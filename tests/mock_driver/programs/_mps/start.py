@@ -46,16 +46,16 @@ def _prepare(foreground: bool, logs: LogDirectory | None) -> Daemon:
     if not pipe.create():
         raise CannotStart(f"Cannot access CUDA_MPS_PIPE_DIRECTORY={pipe.path}")
     _lock(pipe)
-    server_log = None
-    control_log = None
-    if logs is not None:
+    # In the foreground all goes to stdout, and the log directory stays empty.
+    control_log = server_log = 1 if foreground else None
+    if logs is not None and not foreground:
         control_log = logs.open("control.log")
         server_log = logs.open("server.log")
-    log = Log(1 if foreground else control_log)
+    log = Log(control_log)
     log_pipe = pipe.create_log_pipe()
     if pipe.too_long():
         raise CannotStart()
-    daemon = Daemon(pipe, log, 1 if foreground else server_log, log_pipe)
+    daemon = Daemon(pipe, log, server_log, log_pipe)
     if daemon.version >= 550:
         with open(pipe.pid_file, "w", encoding="ascii") as file:
             file.write(str(os.getpid()))

@@ -1,0 +1,23 @@
+# Copyright (c) 2026 gpuops.sharing contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""After the limits were changed in place."""
+
+from __future__ import annotations
+
+from machine import Machine, await_true
+
+
+def test_daemon_has_the_new_limits(machine: Machine) -> None:
+    assert machine.limits() == "25.0\n4G"
+
+
+def test_killed_daemon_comes_back_with_the_new_limits(machine: Machine) -> None:
+    killed = machine.unit("MainPID")
+    machine.host.check_output(f"kill -9 {killed}")
+    assert await_true(lambda: machine.unit("ActiveState") == "active" and machine.unit("MainPID") != killed)
+    assert machine.limits() == "25.0\n4G"
+
+
+def test_lock_is_out_of_other_users_reach(machine: Machine) -> None:
+    directory = machine.host.file("/run/gpuops-sharing")
+    assert (directory.user, oct(directory.mode)) == ("root", oct(0o700))

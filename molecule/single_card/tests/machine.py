@@ -1,0 +1,65 @@
+# Copyright (c) 2026 gpuops.sharing contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What the tests of the scenario single_card ask a host. All answers come from NVIDIA's real programs and from systemd."""
+
+from __future__ import annotations
+
+import shlex
+import time
+import typing as t
+
+from testinfra.host import Host
+
+UNIT = "nvidia-mps@single-card.service"
+PIPE_DIRECTORY = "/run/nvidia-mps/single-card"
+# As molecule/inventory.yml names them, by PCI address there for the second.
+SHARED = {"gpuops-deb12": 0, "gpuops-deb13": 1}
+
+
+class Card(t.NamedTuple):
+    """A card as nvidia-smi shows it."""
+
+    number: int
+    uuid: str
+    compute_mode: str
+
+
+class Machine:
+    """A host of the scenario."""
+
+    def __init__(self, host: Host) -> None:
+        self.host = host
+
+    def cards(self) -> list[Card]:
+        lines = self.host.check_output("nvidia-smi --query-gpu=index,uuid,compute_mode --format=csv,noheader")
+        fields = [line.split(", ") for line in lines.splitlines()]
+        return [Card(int(number), uuid, mode) for number, uuid, mode in fields]
+
+    def shared_card(self) -> Card:
+        return self.cards()[SHARED[self.host.check_output("cat /proc/sys/kernel/hostname")]]
+
+    def control(self, *commands: str, prefix: str = "") -> str:
+        """Ask the daemon; what it answers, one line a command."""
+        words = " ".join(map(shlex.quote, commands))
+        program = f"env CUDA_MPS_PIPE_DIRECTORY={PIPE_DIRECTORY} timeout 5 nvidia-cuda-mps-control"
+        return self.host.run(f"printf '%s\\n' {words} | {prefix} {program}").stdout.strip()
+
+    def limits(self) -> str:
+        return self.control("get_default_active_thread_percentage", "get_default_device_pinned_mem_limit 0")
+
+    def unit(self, name: str) -> str:
+        """A property of the unit."""
+        return self.host.run(f"systemctl show --property={name} --value {UNIT}").stdout.strip()
+
+    def journal(self, since: str = "-1h") -> str:
+        return self.host.run(f"journalctl --unit={UNIT} --since={shlex.quote(since)} --no-pager --lines=40").stdout
+
+
+def await_true(condition: t.Callable[[], bool], seconds: float = 20) -> bool:
+    """Ask until it holds, at most so long."""
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.1)
+    return True

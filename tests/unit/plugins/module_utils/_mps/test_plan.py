@@ -1,0 +1,375 @@
+# Copyright (c) 2026 gpuops.sharing contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What is done to daemons: as little as the wish needs, and nothing to those of others."""
+
+from __future__ import annotations
+
+import itertools
+import typing as t
+
+import pytest
+from ansible_collections.gpuops.sharing.plugins.module_utils._errors import InUse
+from ansible_collections.gpuops.sharing.plugins.module_utils._mps.limits import Limits
+from ansible_collections.gpuops.sharing.plugins.module_utils._mps.live import Daemon, Stray
+from ansible_collections.gpuops.sharing.plugins.module_utils._mps.record import Memory
+from ansible_collections.gpuops.sharing.tests.unit.plugins.module_utils._mps.host import (
+    STOPPED_UNIT,
+    Host,
+    after,
+    make,
+    steps,
+)
+from ansible_collections.gpuops.sharing.tests.unit.plugins.module_utils.fakes import A100, CARDS, SECOND_A100
+
+RENDER = {"name": "render", "gpus": ["0"]}
+TRAIN = {"name": "train", "gpus": ["1"]}
+STOPPED = {**RENDER, "state": "stopped"}
+ABSENT = {"name": "render", "state": "absent"}
+
+FRESH = Host()
+RUNNING = after(FRESH, RENDER)
+BOTH = after(FRESH, RENDER, TRAIN)
+PIPE = "/run/nvidia-mps/render"
+FOREIGN = Daemon(666, 1, 1000, PIPE, None, None, Limits(), ())
+
+
+def running() -> Daemon:
+    daemon = RUNNING.seen["render"].daemon
+    assert daemon is not None
+    return daemon
+
+
+DAEMON = running()
+OURS_HUNG = Stray(DAEMON.pid, DAEMON.started, 0, PIPE, ())
+NEW_START = ["remember", "write render", "start render"]
+
+
+@pytest.mark.parametrize(
+    ("host", "wish", "expected"),
+    [
+        pytest.param(
+            FRESH,
+            RENDER,
+            ["remember", "set_mode 0 exclusive_process", "write render", "start render"],
+            id="nothing there",
+        ),
+        pytest.param(RUNNING, RENDER, [], id="all as wished"),
+        pytest.param(RUNNING, {**RENDER, "gpus": ["07:00.0"]}, ["remember"], id="the same card in another spelling"),
+        pytest.param(
+            RUNNING,
+            {**RENDER, "active_thread_percentage": "50"},
+            ["write render", "limit render"],
+            id="threads limited",
+        ),
+        pytest.param(
+            RUNNING,
+            {**RENDER, "memory_limits": [{"size": "8G"}]},
+            ["write render", "limit render"],
+            id="memory limited",
+        ),
+        pytest.param(
+            after(FRESH, {**RENDER, "clients": "4"}),
+            RENDER,
+            ["write render", "limit render"],
+            id="limits no longer wished",
+        ),
+        pytest.param(
+            RUNNING.but("render", daemon=DAEMON._replace(limits=Limits(500))),
+            RENDER,
+            ["limit render"],
+            id="limits changed by somebody",
+        ),
+        pytest.param(RUNNING.but("render", files={}), RENDER, ["write render"], id="files lost"),
+        pytest.param(
+            RUNNING,
+            {**RENDER, "gpus": ["all"]},
+            ["stop render", "remember", "set_mode 1 exclusive_process", "write render", "start render"],
+            id="another card more",
+        ),
+        pytest.param(
+            RUNNING,
+            {**RENDER, "gpus": ["1"]},
+            [
+                "stop render",
+                "set_mode 0 default",
+                "remember",
+                "set_mode 1 exclusive_process",
+                "write render",
+                "start render",
+            ],
+            id="another card instead",
+        ),
+        pytest.param(
+            RUNNING, {**RENDER, "pipe_directory": "/srv/mps"}, ["stop render", *NEW_START], id="another pipe directory"
+        ),
+        pytest.param(
+            RUNNING, {**RENDER, "log_directory": "/srv/log"}, ["stop render", *NEW_START], id="another log directory"
+        ),
+        pytest.param(RUNNING.but("render", daemon=None), RENDER, ["remember", "start render"], id="daemon killed"),
+        pytest.param(
+            RUNNING.but("render", daemon=None, strays=(OURS_HUNG,)),
+            RENDER,
+            ["end_stray render", "remember", "start render"],
+            id="daemon hangs",
+        ),
+        pytest.param(RUNNING, STOPPED, ["stop render", "set_mode 0 default", "remember"], id="stopped"),
+        pytest.param(after(RUNNING, STOPPED), STOPPED, [], id="stopped again"),
+        pytest.param(FRESH, STOPPED, [], id="stopped, never set up"),
+        pytest.param(
+            after(RUNNING, STOPPED),
+            RENDER,
+            ["remember", "set_mode 0 exclusive_process", "start render"],
+            id="started after a stop",
+        ),
+        pytest.param(RUNNING, ABSENT, ["stop render", "set_mode 0 default", "remember", "remove render"], id="absent"),
+        pytest.param(after(RUNNING, ABSENT), ABSENT, [], id="absent again"),
+        pytest.param(FRESH, ABSENT, [], id="absent, never set up"),
+        pytest.param(after(RUNNING, STOPPED), ABSENT, ["remember", "remove render"], id="absent after a stop"),
+        pytest.param(
+            RUNNING.but("render", daemon=None, strays=(OURS_HUNG,)),
+            ABSENT,
+            ["end_stray render", "set_mode 0 default", "remember", "remove render"],
+            id="absent, daemon hangs",
+        ),
+        pytest.param(
+            BOTH, {**RENDER, "clients": "4"}, ["write render", "limit render"], id="the other daemon is left alone"
+        ),
+    ],
+)
+def test_steps(host: Host, wish: dict[str, t.Any], expected: list[str]) -> None:
+    assert steps(make(host, wish)) == expected
+
+
+def test_daemons_that_are_not_listed_stay() -> None:
+    assert steps(make(BOTH, RENDER)) == []
+    assert make(BOTH, ABSENT).memory.daemons.keys() == {"train"}
+
+
+def test_purge_ends_those_that_are_not_listed() -> None:
+    assert steps(make(BOTH, RENDER, purge=True)) == ["stop train", "set_mode 1 default", "remember", "remove train"]
+    assert after(BOTH, purge=True).memory == Memory({}, {})
+
+
+def test_a_card_moves_from_one_daemon_to_another() -> None:
+    made = make(RUNNING, ABSENT, {**TRAIN, "gpus": ["0"]})
+    assert steps(made) == ["stop render", "remember", "write train", "start train", "remove render"]
+    assert made.memory.modes[str(A100.uuid)] == ("default", "exclusive_process", ("train",))
+
+
+def test_steps_say_what_a_person_needs_to_know() -> None:
+    assert [action.text for action in make(FRESH, {**RENDER, "clients": "4"}).actions] == [
+        "remember the daemons and the compute modes from before",
+        f"set the compute mode of {A100.label} from default to exclusive_process",
+        "write the files of daemon 'render'",
+        f"start daemon 'render' for {A100.label} (25.0 % of the threads, memory 10G on GPU 0)",
+    ]
+    stop = make(RUNNING.with_clients("render", 201, 202), {**RENDER, "gpus": ["1"]}, force=True).actions[0]
+    assert stop.text == f"stop daemon 'render' (pid {DAEMON.pid}) (its GPUs change) and end its clients 201, 202"
+
+
+@pytest.mark.parametrize(
+    ("wish", "why"),
+    [
+        ({**RENDER, "gpus": ["0", "1"]}, " (its GPUs change)"),
+        (
+            {**RENDER, "pipe_directory": "/srv/mps", "log_directory": "/srv/log"},
+            " (its pipe directory change, its log directory change)",
+        ),
+        (STOPPED, ""),
+        (ABSENT, ""),
+    ],
+)
+def test_clients_forbid_a_stop(wish: dict[str, t.Any], why: str) -> None:
+    host = RUNNING.with_clients("render", 201, 202)
+    with pytest.raises(InUse) as failure:
+        make(host, wish)
+    assert failure.value.message == (
+        f"Daemon 'render' (pid {DAEMON.pid}) has to stop{why}, but it has clients: pids 201, 202; "
+        "end these jobs first, or set force: true to end them"
+    )
+    assert failure.value.details == {"clients": [201, 202]}
+    assert steps(make(host, wish, force=True))[0] == "stop render"
+
+
+def test_clients_do_not_forbid_a_limit() -> None:
+    assert steps(make(RUNNING.with_clients("render", 201), {**RENDER, "clients": "4"})) == [
+        "write render",
+        "limit render",
+    ]
+
+
+@pytest.mark.parametrize("wish", [RENDER, ABSENT])
+def test_the_servers_of_a_daemon_that_hangs_forbid_its_end(wish: dict[str, t.Any]) -> None:
+    host = RUNNING.but("render", daemon=None, strays=(OURS_HUNG._replace(children=(90, 91)),))
+    with pytest.raises(
+        InUse, match=f"no longer answers on {PIPE}, and has servers: pids 90, 91; .* or set force: true"
+    ) as failure:
+        make(host, wish)
+    assert failure.value.details == {"clients": [90, 91]}
+    assert steps(make(host, wish, force=True))[0] == "end_stray render"
+
+
+@pytest.mark.parametrize("force", [False, True])
+@pytest.mark.parametrize(
+    ("host", "wish"),
+    [
+        pytest.param(FRESH.but("render", daemon=FOREIGN), RENDER, id="nothing remembered"),
+        pytest.param(FRESH.but("render", daemon=FOREIGN), ABSENT, id="nothing remembered, absent"),
+        pytest.param(RUNNING.but("render", daemon=FOREIGN), RENDER, id="in the place of ours"),
+        pytest.param(RUNNING.but("render", daemon=FOREIGN), ABSENT, id="in the place of ours, absent"),
+        pytest.param(
+            RUNNING.but("render", daemon=FOREIGN._replace(pid=DAEMON.pid)), RENDER, id="with the pid that ours had"
+        ),
+        pytest.param(
+            RUNNING.but("render", at_new_directory=FOREIGN),
+            {**RENDER, "pipe_directory": "/srv/mps"},
+            id="at the new directory",
+        ),
+    ],
+)
+def test_somebody_elses_daemon_is_never_touched(host: Host, wish: dict[str, t.Any], force: bool) -> None:
+    with pytest.raises(InUse) as failure:
+        make(host, wish, force=force)
+    pid = failure.value.details["pid"]
+    assert failure.value.message == (
+        f"Daemon 'render': an MPS control daemon that this collection did not start already answers on {PIPE} (pid {pid}, user id 1000); "
+        f"end it (echo quit -t 30 | CUDA_MPS_PIPE_DIRECTORY={PIPE} nvidia-cuda-mps-control), or choose another pipe_directory"
+    )
+
+
+@pytest.mark.parametrize("force", [False, True])
+@pytest.mark.parametrize(
+    "host",
+    [
+        pytest.param(FRESH.but("render", strays=(Stray(666, 1, 1000, PIPE, ()),)), id="nothing remembered"),
+        pytest.param(
+            RUNNING.but("render", daemon=None, strays=(Stray(666, 1, 1000, PIPE, ()),)), id="in the place of ours"
+        ),
+        pytest.param(RUNNING.but("render", strays=(Stray(666, 1, 1000, PIPE, ()),)), id="beside ours"),
+    ],
+)
+def test_somebody_elses_daemon_that_hangs_is_never_touched(host: Host, force: bool) -> None:
+    with pytest.raises(InUse) as failure:
+        make(host, RENDER, force=force)
+    assert failure.value.message == (
+        f"Daemon 'render': a control daemon that this collection did not start (pid 666, user id 1000) was told to use {PIPE}, "
+        "but does not answer there; end it, or choose another pipe_directory"
+    )
+
+
+MANAGED = after(FRESH.but("render", unit=STOPPED_UNIT), RENDER, service="systemd")
+UNIT = MANAGED.seen["render"].unit or STOPPED_UNIT
+
+
+@pytest.mark.parametrize(
+    ("host", "wish", "expected"),
+    [
+        pytest.param(
+            FRESH.but("render", unit=STOPPED_UNIT),
+            RENDER,
+            ["remember", "set_mode 0 exclusive_process", "write render", "start render", "enable render"],
+            id="nothing there",
+        ),
+        pytest.param(MANAGED, RENDER, [], id="all as wished"),
+        pytest.param(
+            MANAGED.but("render", unit=UNIT._replace(enabled=False)),
+            RENDER,
+            ["enable render"],
+            id="unit disabled by somebody",
+        ),
+        pytest.param(
+            MANAGED.but("render", unit=UNIT._replace(needs_reload=True)), RENDER, ["reload"], id="unit file changed"
+        ),
+        pytest.param(
+            MANAGED.but("render", daemon=DAEMON._replace(pid=300, started=1), unit=UNIT._replace(main_pid=300)),
+            RENDER,
+            [],
+            id="restarted by systemd",
+        ),
+        pytest.param(
+            MANAGED.but("render", daemon=None, unit=UNIT._replace(active="failed", main_pid=0)),
+            RENDER,
+            ["remember", "start render"],
+            id="unit failed",
+        ),
+        pytest.param(
+            MANAGED, STOPPED, ["stop render", "disable render", "set_mode 0 default", "remember"], id="stopped"
+        ),
+        pytest.param(
+            MANAGED,
+            ABSENT,
+            ["stop render", "disable render", "set_mode 0 default", "remember", "remove render"],
+            id="absent",
+        ),
+        pytest.param(
+            MANAGED.but("render", daemon=None, unit=UNIT._replace(active="activating", main_pid=0)),
+            ABSENT,
+            ["stop render", "disable render", "set_mode 0 default", "remember", "remove render"],
+            id="absent while systemd restarts it",
+        ),
+        pytest.param(
+            MANAGED,
+            {**RENDER, "gpus": ["0", "1"]},
+            ["stop render", "remember", "set_mode 1 exclusive_process", "write render", "start render"],
+            id="another card more",
+        ),
+        pytest.param(
+            RUNNING.but("render", unit=STOPPED_UNIT),
+            RENDER,
+            ["stop render", "remember", "write render", "start render", "enable render"],
+            id="until now without systemd",
+        ),
+    ],
+)
+def test_steps_under_systemd(host: Host, wish: dict[str, t.Any], expected: list[str]) -> None:
+    assert steps(make(host, wish, service="systemd")) == expected
+
+
+def test_a_daemon_leaves_systemd() -> None:
+    assert steps(make(MANAGED, RENDER, service="none")) == [
+        "stop render",
+        "disable render",
+        "remember",
+        "write render",
+        "start render",
+    ]
+
+
+def test_under_systemd_only_the_units_main_process_is_ours() -> None:
+    with pytest.raises(InUse, match=r"did not start already answers on .* \(pid 666, user id 1000\)"):
+        make(MANAGED.but("render", daemon=FOREIGN), RENDER, service="systemd")
+
+
+WISHES: tuple[list[dict[str, t.Any]], ...] = (
+    [RENDER],
+    [{**RENDER, "clients": "4"}],
+    [{**RENDER, "gpus": ["all"], "pipe_directory": "/srv/mps"}],
+    [RENDER, TRAIN],
+    [{**RENDER, "gpus": ["1"]}, {**TRAIN, "gpus": ["0"]}],
+    [{**RENDER, "compute_mode": "unchanged"}, TRAIN],
+    [STOPPED, TRAIN],
+    [{**TRAIN, "gpus": ["0"], "log_directory": "/srv/log"}],
+    [],
+)
+
+
+@pytest.mark.parametrize("service", ["none", "systemd"])
+def test_from_any_state_to_any_other_and_back(service: str) -> None:
+    for first, second in itertools.product(WISHES, WISHES):
+        host = after(FRESH, *first, service=service, purge=True)
+        host = after(host, *second, service=service, purge=True)
+        assert steps(make(host, *second, service=service, purge=True)) == [], (first, second)
+        host = after(host, service=service, purge=True)
+        assert (host.gpus, host.memory) == (CARDS, Memory({}, {})), (first, second)
+        assert not any(seen.daemon or seen.files for seen in host.seen.values()), (first, second)
+
+
+def test_from_one_service_to_the_other_and_back() -> None:
+    host = after(after(FRESH, RENDER, service="systemd"), RENDER, service="none")
+    assert steps(make(host, RENDER, service="none")) == []
+    assert after(host, ABSENT).memory == Memory({}, {})
+
+
+def test_the_order_of_cards_is_the_daemons_order() -> None:
+    daemon = after(FRESH, {**RENDER, "gpus": ["1", "0"]}).seen["render"].daemon
+    assert daemon is not None and daemon.devices == (A100.uuid, SECOND_A100.uuid)
