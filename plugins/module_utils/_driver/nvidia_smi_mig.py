@@ -34,17 +34,13 @@ class NvidiaSmiMig:
 
     def mig_mode(self, gpu: Gpu) -> Mig:
         """See Driver."""
-        answer = self._ask(
-            "-i", str(gpu.uuid), "--query-gpu=mig.mode.current,mig.mode.pending", "--format=csv,noheader"
-        )
-        if answer.rc != 0:
-            raise failed(f"read the MIG mode of {gpu.label}", answer)
-        current, _comma, pending = (word.strip().lower() for word in answer.out.strip().partition(","))
+        value = self._ask.field(gpu, "mig.mode.current,mig.mode.pending")
+        current, _comma, pending = (word.strip().lower() for word in value.partition(","))
         return Mig(current in ("enabled", "disabled"), current == "enabled", pending == "enabled")
 
     def set_mig_mode(self, gpu: Gpu, on: bool) -> str | None:
         """See Driver."""
-        answer = self._ask("-i", str(gpu.uuid), "-mig", str(int(on)))
+        answer = self._ask.of(gpu, "-mig", str(int(on)))
         action = f"{'enable' if on else 'disable'} MIG mode of {gpu.label}"
         if answer.rc != 0:
             raise failed(action, answer)
@@ -73,7 +69,7 @@ class NvidiaSmiMig:
         if _NONE.search(listed.text):
             return ()
         compute = self._mig(gpu, "-lci")
-        detail = self._ask("-i", str(gpu.uuid), "-q")
+        detail = self._ask.of(gpu, "-q")
         devices = self._ask("-L")
         for answer in (listed, detail, devices):
             if answer.rc != 0:
@@ -114,7 +110,7 @@ class NvidiaSmiMig:
         _destroyed(f"destroy compute instance {compute_instance} in GPU instance {instance} of {gpu.label}", answer)
 
     def _mig(self, gpu: Gpu, *arguments: str) -> Answer:
-        return self._ask("mig", "-i", str(gpu.uuid), *arguments)
+        return self._ask.of(gpu, *arguments, group=("mig",))
 
 
 def _created(action: str, answer: Answer) -> int:
