@@ -64,6 +64,10 @@ class NotReadBack(SharingError):
     """Everything reported success, but the state that was read back is not the wish."""
 
 
+class ChangePending(SharingError):
+    """The driver took the change, but it needs a reset or a reboot that the task did not allow."""
+
+
 class LockTimeout(SharingError):
     """Another run holds the host's lock."""
 

@@ -1,0 +1,172 @@
+# Copyright (c) 2026 gpuops.sharing contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""PRIVATE to the collection. The task of nvidia_mig: options, and what the result tells."""
+
+from __future__ import annotations
+
+import contextlib
+import typing as t
+
+from ansible.module_utils.basic import AnsibleModule
+
+from .._command import Commands
+from .._convergence.lock import host_lock
+from .._driver.choice import open_driver
+from .._instance import GpuInstance, Profile
+from .._mig import layout, planner
+from .._mig.planner import Plan
+from .._mig.reconcile import Host, Options, Reading
+from . import task
+
+SPECIFICATION: dict[str, t.Any] = {
+    "layouts": {
+        "type": "list",
+        "elements": "dict",
+        "required": True,
+        "options": {
+            "gpus": {"type": "list", "elements": "str", "required": True},
+            "enabled": {"type": "bool", "default": True},
+            "instances": {
+                "type": "list",
+                "elements": "dict",
+                "options": {
+                    "profile": {"type": "str", "required": True},
+                    "count": {"type": "int", "default": 1},
+                    "start": {"type": "int"},
+                    "compute_instances": {"type": "list", "elements": "str"},
+                },
+            },
+        },
+    },
+    "purge": {"type": "bool", "default": False},
+    "allow_reset": {"type": "bool", "default": False},
+    "protect": {"type": "list", "elements": "str", "default": []},
+    **task.COMMON,
+    **task.STATE,
+}
+
+
+def main() -> None:
+    """Run the module."""
+    task.run(SPECIFICATION, _body)
+
+
+def _body(module: AnsibleModule, commands: Commands) -> dict[str, t.Any]:
+    params = module.params
+    layouts = layout.parse(params["layouts"])
+    options = Options(params["purge"], params["allow_reset"], tuple(params["protect"]))
+    lock = contextlib.nullcontext() if module.check_mode else host_lock(params["state_directory"], commands.timeout)
+    with lock, contextlib.closing(open_driver(params["backend"], commands)) as driver:
+        machine = driver.gpus()
+        host = Host(driver, commands, options)
+        before = host.read(layout.choose(layouts, machine))
+        plans = host.plan(before)
+        changes = any(reading.switches for reading in before) or any(
+            plan is None or not plan.empty for plan in plans.values()
+        )
+        after = before
+        if changes and not module.check_mode:
+            host.apply(before, plans)
+            after = host.read(
+                [
+                    (driver_gpu, reading.layout)
+                    for reading in before
+                    for driver_gpu in driver.gpus()
+                    if driver_gpu.uuid == reading.gpu.uuid
+                ]
+            )
+            host.verify(after)
+        backend = driver.backend
+    predicted = changes and module.check_mode
+    return {
+        "changed": changes,
+        "gpus": [_entry(one, other) for one, other in zip(before, after)],
+        "steps": [step for reading in before for step in _steps(reading, plans[str(reading.gpu.uuid)])],
+        "diff": {
+            "before": "".join(_picture(reading, plans, 0) for reading in before),
+            "after": "".join(_picture(reading, plans, 1) for reading in before)
+            if predicted
+            else "".join(_now(reading) for reading in after),
+        },
+        "backend": backend,
+        "reset_required": False,
+        "reboot_required": False,
+        "warnings": [],
+    }
+
+
+def _entry(before: Reading, after: Reading) -> dict[str, t.Any]:
+    return {
+        **task.entry(before.gpu, _state(before), _state(after)),
+        "profiles": [show_profile(profile) for profile in after.card.profiles] if after.card else [],
+    }
+
+
+def _state(reading: Reading) -> dict[str, t.Any]:
+    instances = reading.card.instances if reading.card else ()
+    return {"mig": reading.mig._asdict(), "instances": [show_instance(instance) for instance in instances]}
+
+
+def show_profile(profile: Profile) -> dict[str, t.Any]:
+    """Return a profile as results tell it, and as the filter mig_capacity reads it."""
+    return {**profile._asdict(), "placements": [place._asdict() for place in profile.placements]}
+
+
+def show_instance(instance: GpuInstance) -> dict[str, t.Any]:
+    """Return a GPU instance with its compute instances as results tell them."""
+    parts = [
+        {
+            "ci_id": part.id,
+            "profile": part.profile,
+            "placement": part.placement._asdict(),
+            "uuid": part.uuid,
+            "processes": list(part.processes),
+        }
+        for part in instance.compute_instances
+    ]
+    return {
+        "gi_id": instance.id,
+        "profile": instance.profile,
+        "placement": instance.placement._asdict(),
+        "compute_instances": parts,
+    }
+
+
+def _steps(reading: Reading, plan: Plan | None) -> list[str]:
+    gpu = reading.gpu
+    mode = [f"{'enable' if reading.layout.enabled else 'disable'} MIG mode of {gpu.label}"] if reading.switches else []
+    if plan is None:
+        return [*mode, f"cut {gpu.label}: its driver tells profiles only once MIG mode is on, so the plan is made then"]
+    cuts = [
+        f"destroy {one.profile} at {one.placement.start}:{one.placement.size} of {gpu.label} (GPU instance {one.id})"
+        for one in plan.destroy
+    ]
+    cuts += [
+        f"create {one.profile.name} at {one.placement.start}:{one.placement.size} of {gpu.label}" for one in plan.create
+    ]
+    cuts += [
+        f"change the compute instances of {one.instance.profile} of {gpu.label} (GPU instance {one.instance.id})"
+        for one in plan.repair
+    ]
+    return mode + cuts if reading.layout.enabled else cuts + mode
+
+
+def _picture(reading: Reading, plans: t.Mapping[str, Plan | None], when: int) -> str:
+    """Draw the card's slots before (0) or after (1) its plan, under a line that tells its mode."""
+    plan = plans[str(reading.gpu.uuid)]
+    on = (reading.mig.current, reading.layout.enabled)[when]
+    line = _title(reading, on)
+    if reading.card is None or plan is None or not reading.card.profiles:
+        return line
+    return line + planner.draw(reading.card, plan, reading.protected)[when] + "\n"
+
+
+def _now(reading: Reading) -> str:
+    line = _title(reading, reading.mig.current)
+    if reading.card is None or not reading.card.profiles:
+        return line
+    return line + planner.draw(reading.card, Plan(keep=reading.card.instances), reading.protected)[0] + "\n"
+
+
+def _title(reading: Reading, on: bool) -> str:
+    return f"{reading.gpu.label}: MIG mode {'enabled' if on else 'disabled'}\n"

@@ -1,0 +1,204 @@
+#!/usr/bin/python
+# Copyright (c) 2026 gpuops.sharing contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+---
+module: nvidia_mig
+short_description: Cut NVIDIA GPUs into MIG instances
+version_added: 0.1.0
+description:
+  - Makes the MIG mode and the MIG instances of a host's GPUs as declared, and reads the result back.
+  - One call plans the whole host. The plan is exact and made before anything is touched. It keeps every instance that may stay, never destroys one that is in use,
+    and creates with explicit placement. Where no plan exists, the task fails with a map of the slots and what blocks, and nothing was changed.
+  - GPUs that match, and GPUs that are not named, see no call that changes anything.
+  - Where a step fails midway, what was done is taken back as far as possible, and the failure tells what was and what was not.
+  - Instances are lost at a reboot and at a reset, and on Hopper and newer so is the mode.
+author:
+  - gpuops.sharing contributors (@gpuops)
+extends_documentation_fragment:
+  - gpuops.sharing._attributes
+  - gpuops.sharing._attributes.actiongroup_nvidia
+  - gpuops.sharing._driver
+  - gpuops.sharing._driver.state
+attributes:
+  check_mode:
+    support: full
+  diff_mode:
+    support: full
+  idempotent:
+    support: full
+options:
+  layouts:
+    description: How GPUs shall be cut. A GPU in two layouts is an error.
+    type: list
+    elements: dict
+    required: true
+    suboptions:
+      gpus:
+        description:
+          - The GPUs of this layout, each by index (V(0)), UUID (V(GPU-...)) or PCI address (in quotes, V("0000:07:00.0")); or V(all).
+        type: list
+        elements: str
+        required: true
+      enabled:
+        description: Whether MIG mode shall be on. Switching it off needs a GPU without instances, or O(purge=true).
+        type: bool
+        default: true
+      instances:
+        description:
+          - GPU instances that shall be there. Those that exist count. Left out, only the mode is asked for; an empty list with O(purge=true) empties the GPU.
+        type: list
+        elements: dict
+        suboptions:
+          profile:
+            description:
+              - Name of a profile as the GPU's own driver offers it (V(1g.5gb), V(3g.20gb), V(1g.5gb+me)). Suffixes are part of the name.
+            type: str
+            required: true
+          count:
+            description: How many.
+            type: int
+            default: 1
+          start:
+            description: Slot where the instance shall begin, in the units of C(nvidia-smi mig -lgipp). Left out, any place will do. Needs a count of 1.
+            type: int
+          compute_instances:
+            description:
+              - Names of the compute instances in it (V(1c.3g.20gb)). Left out, one that fills the GPU instance.
+            type: list
+            elements: str
+  purge:
+    description: Destroy what else is there, unless it is in use. Without it nothing is ever destroyed, and surplus instances stay.
+    type: bool
+    default: false
+  allow_reset:
+    description: Reset a GPU where its driver needs that to change the mode, if it is idle. Only GPUs that need it are reset.
+    type: bool
+    default: false
+  protect:
+    description:
+      - Instances that must stay although the driver shows nobody in them (idle containers, allocations of Slurm), each by the UUID of a MIG device (V(MIG-...)),
+        or as GPU and GPU instance id (V(0/13), V(GPU-.../13)).
+    type: list
+    elements: str
+    default: []
+notes:
+  - Refused are GPUs that a whole-card MPS control daemon serves, and GPUs in an exclusive compute mode.
+  - Persistence mode should be on, or the driver may unload when nobody uses it, and take the instances along.
+seealso:
+  - module: gpuops.sharing.nvidia_gpu_info
+  - module: gpuops.sharing.nvidia_mps
+"""
+
+EXAMPLES = r"""
+---
+- name: Seven small instances on two GPUs, half a GPU free on a third
+  gpuops.sharing.nvidia_mig:
+    layouts:
+      - gpus: [0, 1]
+        instances:
+          - profile: 1g.5gb
+            count: 7
+      - gpus: [2]
+        instances:
+          - profile: 3g.20gb
+            start: 4
+            compute_instances: [1c.3g.20gb, 1c.3g.20gb]
+    purge: true
+
+- name: Whole GPUs again
+  gpuops.sharing.nvidia_mig:
+    layouts:
+      - gpus: all
+        enabled: false
+    purge: true
+    allow_reset: true
+"""
+
+RETURN = r"""
+gpus:
+  description: The GPUs of the layouts, in order of index.
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    index:
+      description: Index as NVML and C(nvidia-smi) count.
+      type: int
+    uuid:
+      description: UUID of the GPU.
+      type: str
+    pci_bus_id:
+      description: PCI address as the kernel spells it.
+      type: str
+    name:
+      description: Product name.
+      type: str
+    before:
+      description: C(mig) (C(capable), C(current), C(pending)) and C(instances) before the task.
+      type: dict
+    after:
+      description:
+        - The same after the task, read back, never predicted. Each instance has C(gi_id), C(profile), C(placement) (C(start), C(size)) and C(compute_instances),
+          and each of these C(ci_id), C(profile), C(placement), C(uuid) and C(processes). In check mode the same as RV(gpus[].before).
+      type: dict
+    profiles:
+      description: The profiles that the GPU's driver offers, as filter P(gpuops.sharing.mig_capacity#filter) reads them.
+      type: list
+      elements: dict
+steps:
+  description: What was done, or would be done in check mode, in order.
+  returned: success
+  type: list
+  elements: str
+backend:
+  description: The backend that was used.
+  returned: success
+  type: str
+reset_required:
+  description: Whether a GPU has to be reset before its mode is in force.
+  returned: always
+  type: bool
+reboot_required:
+  description: Whether the host has to be rebooted before a mode is in force.
+  returned: always
+  type: bool
+error:
+  description: Kind of the error.
+  returned: failure
+  type: str
+  sample: InUse
+holders:
+  description: Who holds the GPU, each with C(pid), C(name) and C(service).
+  returned: when a GPU is in use
+  type: list
+  elements: dict
+done:
+  description: Steps that were done before one failed.
+  returned: when a step failed
+  type: list
+  elements: str
+undone:
+  description: Steps that were taken back.
+  returned: when a step failed
+  type: list
+  elements: str
+not_undone:
+  description: Steps that could not be taken back.
+  returned: when a step failed
+  type: list
+  elements: str
+"""
+
+from ansible_collections.gpuops.sharing.plugins.module_utils._ansible import mig
+
+
+def main() -> None:
+    mig.main()
+
+
+if __name__ == "__main__":
+    main()
