@@ -18,6 +18,11 @@ class Placement(t.NamedTuple):
         """The first unit behind it."""
         return self.start + self.size
 
+    @property
+    def mask(self) -> int:
+        """Its units as bits, the first unit lowest."""
+        return ((1 << self.size) - 1) << self.start
+
     def overlaps(self, other: Placement) -> bool:
         """Whether both need the same unit."""
         return self.start < other.end and other.start < self.end

@@ -28,9 +28,19 @@ FLOORS = {
         "_mps.service",
     ],
     3: ["_compute_mode", "_selection"]
+    + [
+        "_mig.capacity",
+        "_mig.card",
+        "_mig.compute",
+        "_mig.layout",
+        "_mig.mig_parted",
+        "_mig.picture",
+        "_mig.planner",
+        "_mig.search",
+    ]
     + ["_mps.files", "_mps.limits", "_mps.live", "_mps.plan", "_mps.record", "_mps.resolve", "_mps.wish"],
     2: ["_driver"],
-    1: ["_command", "_errors", "_gpu"],
+    1: ["_command", "_errors", "_gpu", "_instance"],
 }
 DRIVER, PURE = 2, 3
 # What would be input or output on the floor of pure functions.
