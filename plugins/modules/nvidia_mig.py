@@ -11,8 +11,9 @@ short_description: Cut NVIDIA GPUs into MIG instances
 version_added: 0.1.0
 description:
   - Makes the MIG mode and the MIG instances of a host's GPUs as declared, and reads the result back.
-  - One call plans the whole host. The plan is exact and made before anything is touched. It keeps every instance that may stay, never destroys one that is in use,
-    and creates with explicit placement. Where no plan exists, the task fails with a map of the slots and what blocks, and nothing was changed.
+  - One call plans the whole host. The plan is exact and made before anything is touched. It keeps every instance that may stay,
+    never destroys one that is in use, and creates with explicit placement.
+    Where no plan exists, the task fails with a map of the slots and what blocks, and nothing was changed.
   - GPUs that match, and GPUs that are not named, see no call that changes anything.
   - Where a step fails midway, what was done is taken back as far as possible, and the failure tells what was and what was not.
   - Instances are lost at a reboot and at a reset, and on Hopper and newer so is the mode.
@@ -80,8 +81,8 @@ options:
     default: false
   protect:
     description:
-      - Instances that must stay although the driver shows nobody in them (idle containers, allocations of Slurm), each by the UUID of a MIG device (V(MIG-...)),
-        or as GPU and GPU instance id (V(0/13), V(GPU-.../13)).
+      - Instances that must stay although the driver shows nobody in them (idle containers, allocations of Slurm),
+        each by the UUID of a MIG device (V(MIG-...)), or as GPU and GPU instance id (V(0/13), V(GPU-.../13)).
     type: list
     elements: str
     default: []
@@ -142,8 +143,8 @@ gpus:
       type: dict
     after:
       description:
-        - The same after the task, read back, never predicted. Each instance has C(gi_id), C(profile), C(placement) (C(start), C(size)) and C(compute_instances),
-          and each of these C(ci_id), C(profile), C(placement), C(uuid) and C(processes). In check mode the same as RV(gpus[].before).
+        - The same after the task, read back, never predicted. Each instance has C(gi_id), C(profile), C(placement) (C(start), C(size))
+          and C(compute_instances), and each of these C(ci_id), C(profile), C(placement), C(uuid) and C(processes). In check mode the same as RV(gpus[].before).
       type: dict
     profiles:
       description: The profiles that the GPU's driver offers, as filter P(gpuops.sharing.mig_capacity#filter) reads them.

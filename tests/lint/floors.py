@@ -20,6 +20,8 @@ FLOORS = {
     5: ["_ansible"],
     4: [
         "_convergence",
+        "_mig.holders",
+        "_mig.reconcile",
         "_mps.boot",
         "_mps.control",
         "_mps.daemons",
@@ -46,7 +48,7 @@ DRIVER, PURE = 2, 3
 # What would be input or output on the floor of pure functions.
 IMPURE = {"ctypes", "fcntl", "io", "os", "pathlib", "shutil", "signal", "socket", "subprocess", "tempfile", "time"}
 # Whoever may import these, by name.
-RESERVED = {"ansible": "_ansible", "pynvml": "_driver.nvml"}
+RESERVED = {"ansible": "_ansible", "pynvml": "_driver.nvml_call"}
 
 
 def within(name: str, room: str) -> bool:

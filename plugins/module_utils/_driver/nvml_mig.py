@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import typing as t
 
 from .._errors import NotSupported
@@ -178,9 +179,8 @@ def _gpu_instance(
             kind.instanceCount,
             gpu,
         ):
-            found = call(
-                f"read a compute instance of {gpu.label}", lambda part=part: pynvml.nvmlComputeInstanceGetInfo_v2(part)
-            )  # type: ignore[misc]
+            read = functools.partial(pynvml.nvmlComputeInstanceGetInfo_v2, part)
+            found = call(f"read a compute instance of {gpu.label}", read)
             key = (info.id, found.id)
             place = Placement(found.placement.start, found.placement.size)
             parts.append(

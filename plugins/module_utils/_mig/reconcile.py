@@ -130,7 +130,8 @@ class Host:
         gpu, option = reading.gpu, reading.layout.option
         if gpu.compute_mode in ("exclusive_process", "exclusive_thread"):
             raise DoesNotFit(
-                f"{option}: {gpu.label} is in compute mode {gpu.compute_mode}; end its sharing with nvidia_mps (state: absent), or set it to default with nvidia_compute_mode"
+                f"{option}: {gpu.label} is in compute mode {gpu.compute_mode}; "
+                "end its sharing with nvidia_mps (state: absent), or set it to default with nvidia_compute_mode"
             )
         for found in process.daemons():
             visible = found.environment.get("CUDA_VISIBLE_DEVICES")
@@ -228,7 +229,8 @@ class Host:
         others = [gpu.label for gpu in self._driver.gpus() if gpu.uuid not in named]
         if others:
             raise DoesNotFit(
-                f"The NVSwitches of this machine join {', '.join(reading.gpu.label for reading in pending)} with {', '.join(others)}: a reset takes all of them; name all in the layouts, or reboot",
+                f"The NVSwitches of this machine join {', '.join(reading.gpu.label for reading in pending)} with {', '.join(others)}: "
+                "a reset takes all of them; name all in the layouts, or reboot",
                 reset_required=True,
             )
 
