@@ -77,9 +77,9 @@ class NvidiaSmiDriver(Driver):
             gpus = self._one_by_one()
         else:
             raise _failed("list the GPUs", answer)
-        if not any(gpu.uuid for gpu in gpus):
+        if all(gpu.error for gpu in gpus):
             return gpus
-        processes = self._processes([gpu.index for gpu in gpus if gpu.uuid])
+        processes = self._processes([gpu.index for gpu in gpus if not gpu.error])
         return [gpu._replace(processes=processes.get(gpu.pci_bus_id or "", ())) for gpu in gpus]
 
     def _query(self, *selection: str) -> Answer:
@@ -164,10 +164,14 @@ def parse_gpu(line: str) -> Gpu:
     row = dict(zip(FIELDS, values))
     uuid = _known(row["uuid"])
     pci = _known(row["pci.bus_id"])
+    address = kernel_pci(pci) if pci else None
+    lost = _LOST.search(line)  # it stands in single fields, and nvidia-smi exits 0
+    if lost:
+        return Gpu(index=int(row["index"]), uuid=uuid, pci_bus_id=address, error=lost.group(0))
     return Gpu(
         index=int(row["index"]),
         uuid=uuid,
-        pci_bus_id=kernel_pci(pci) if pci else None,
+        pci_bus_id=address,
         name=_known(row["name"]),
         compute_capability=_capability(row["compute_cap"]),
         memory_total_mib=_integer(row["memory.total"]),
@@ -222,4 +226,4 @@ def parse_processes(text: str) -> dict[str, tuple[Process, ...]]:
             found[pci][-1] = found[pci][-1]._replace(name=_known(value))
         elif found.get(pci) and label == "Used GPU Memory":
             found[pci][-1] = found[pci][-1]._replace(memory_mib=_integer(value.split(" ")[0]))
-    return {key: tuple(sorted(value)) for key, value in found.items()}
+    return {key: tuple(sorted(value, key=lambda process: process.pid)) for key, value in found.items()}
