@@ -54,6 +54,13 @@ def error_codes(source: str) -> dict[str, int]:
     return {match[1].removeprefix("ERROR_"): int(match[2]) for match in found}
 
 
+def profile_numbers(header: Path, kind: str) -> dict[str, int]:
+    """NVML's numbers of the GPU- or compute-instance profiles, which are macros."""
+    macros = subprocess.run(["gcc", "-E", "-dM", str(header)], capture_output=True, text=True, check=True).stdout
+    found = re.findall(rf"#define NVML_{kind}_INSTANCE_PROFILE_(\d\w*) (\w+)", macros)
+    return {name: int(number, 0) for name, number in sorted(found)}
+
+
 def is_setter(name: str) -> bool:
     """Whether the function is there to change the machine, by the words that NVML uses in such names."""
     return bool(SETTER.search(name)) and not NOT_SETTER.search(name)
@@ -125,6 +132,8 @@ def main() -> None:
                 "setters": [name for name in names if is_setter(name)],
                 "per_gpu": [name for name in names if takes_gpu(name, functions[name]) != "ANY"],
                 "errors": error_codes(source),
+                "gpu_instance_profiles": profile_numbers(header, "GPU"),
+                "compute_instance_profiles": profile_numbers(header, "COMPUTE"),
             },
             indent=1,
         ),
