@@ -69,6 +69,7 @@ class Wanted(t.NamedTuple):
 def make(wanted: Wanted, gpus: t.Sequence[Gpu], memory: Memory, observed: t.Mapping[str, Observed]) -> Plan:
     """Return the plan. Raises what forbids it: clients in the way, somebody else's daemon or processes."""
     ending = _ending(wanted, memory)
+    _refuse_taken(wanted, memory, ending)
     stops: list[Action] = []
     starts: list[Action] = []
     removals: list[Action] = []
@@ -92,7 +93,7 @@ def make(wanted: Wanted, gpus: t.Sequence[Gpu], memory: Memory, observed: t.Mapp
         starts += _start(resolved, seen, old, wanted.service, bool(reasons))
         daemons[name] = _record(resolved, None if reasons else seen.daemon, old, wanted.service)
     modes, mode_actions, warnings = _modes(wanted, gpus, memory, ending)
-    _refuse_busy(mode_actions, gpus, observed)
+    _refuse_busy(wanted, mode_actions, starts, observed)
     warnings += _second_user(wanted, observed)
     changed = Memory(daemons, modes)
     remember = (
@@ -101,6 +102,20 @@ def make(wanted: Wanted, gpus: t.Sequence[Gpu], memory: Memory, observed: t.Mapp
     settings = [action for action in mode_actions if action.mode == EXCLUSIVE]
     restorations = [action for action in mode_actions if action.mode != EXCLUSIVE]
     return Plan(tuple(stops + restorations + remember + settings + starts + removals), changed, tuple(warnings))
+
+
+def _refuse_taken(wanted: Wanted, memory: Memory, ending: t.Sequence[str]) -> None:
+    """Daemons of earlier runs that this one does not speak of keep their cards."""
+    for other, record in memory.daemons.items():
+        if other in wanted.resolved or other in ending or record.pid is None:  # without a pid it was stopped
+            continue
+        for name, resolved in wanted.resolved.items():
+            for card in resolved.gpus:
+                if card.uuid in record.gpus.values():
+                    raise DoesNotFit(
+                        f"Daemon '{name}': {card.label} already belongs to daemon '{other}' of an earlier run; "
+                        f"a card has one daemon: choose another card, or list '{other}' with state: absent"
+                    )
 
 
 def _state(wanted: Wanted, name: str) -> str:
@@ -311,21 +326,26 @@ def _second_user(wanted: Wanted, observed: t.Mapping[str, Observed]) -> list[str
     return warnings
 
 
-def _refuse_busy(actions: t.Sequence[Action], gpus: t.Sequence[Gpu], observed: t.Mapping[str, Observed]) -> None:
-    """A card that becomes exclusive must not be in use by others: their next process, or our server, would be refused."""
+def _refuse_busy(
+    wanted: Wanted, modes: t.Sequence[Action], starts: t.Sequence[Action], observed: t.Mapping[str, Observed]
+) -> None:
+    """A card that others use cannot become exclusive, nor be exclusive when a daemon starts: our server would be refused."""
     ours: set[int] = set()
     for seen in observed.values():
         for daemon in (seen.daemon, seen.at_new_directory):
             if daemon:
                 ours |= {daemon.pid, *(server.pid for server in daemon.servers), *daemon.clients}
-    for action in actions:
-        if action.mode != EXCLUSIVE or action.gpu is None:
-            continue
-        others = [process for process in action.gpu.processes if process.pid not in ours and process.type != "G"]
+        ours |= {child for stray in seen.strays for child in stray.children}
+    cards = [action.gpu for action in modes if action.gpu and action.mode == EXCLUSIVE]
+    starting = [wanted.resolved[action.name] for action in starts if action.kind == "start"]
+    cards += [card for resolved in starting if resolved.wish.compute_mode == EXCLUSIVE for card in resolved.gpus]
+    for card in cards:
+        # M+C: a client, of whichever server; a server that is not ours shows itself as C
+        others = [entry for entry in card.processes if entry.pid not in ours and entry.type not in ("G", "M+C")]
         if others:
-            who = ", ".join(f"{process.pid} ({process.name or '?'})" for process in others)
+            who = ", ".join(f"{entry.pid} ({entry.name or '?'})" for entry in others)
             raise InUse(
-                f"{action.gpu.label} is in use by processes that are no clients of its MPS daemon: {who}; "
+                f"{card.label} is in use by processes that are no clients of its MPS daemon: {who}; "
                 "end them before the card is shared, or use compute_mode: unchanged",
-                processes=[process._asdict() for process in others],
+                processes=[entry._asdict() for entry in others],
             )
