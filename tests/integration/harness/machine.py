@@ -52,7 +52,8 @@ class Result(dict[str, Any]):
 
     @property
     def warnings(self) -> str:
-        return " ".join(self.get("warnings", []))
+        """In whichever shape this ansible-core hands them on."""
+        return json.dumps(self.get("warnings", []))
 
 
 class Modules:
@@ -115,6 +116,7 @@ class Machine:
             "MOCK_DRIVER_STATE": str(self.folder / "machine"),
             "MOCK_DRIVER_PYTHON": sys.executable,
         }
+        self.uid = os.getuid()
         self.mock_driver("up", name)
 
     # What happens to machines
@@ -253,22 +255,22 @@ class Machine:
         """The control daemons of this machine."""
         return snapshot.daemons(self.folder)
 
+    @staticmethod
+    def kill(pid: int, number: int = signal.SIGKILL) -> None:
+        """End a process and wait until it is gone."""
+        try:
+            handle = os.pidfd_open(pid)
+        except ProcessLookupError:
+            return
+        try:
+            signal.pidfd_send_signal(handle, number)
+            assert select.select([handle], [], [], PATIENCE)[0], f"process {pid} does not end"
+        finally:
+            os.close(handle)
+
     def close(self) -> None:
         """End what was started here, and remove the folder."""
         while left := [pid for pid, _environment in snapshot.processes(self.folder)]:
             for pid in left:
-                _kill(pid)
+                self.kill(pid)
         shutil.rmtree(self.folder)
-
-
-def _kill(pid: int) -> None:
-    """End a process and wait until it is gone."""
-    try:
-        handle = os.pidfd_open(pid)
-    except ProcessLookupError:
-        return
-    try:
-        signal.pidfd_send_signal(handle, signal.SIGKILL)
-        assert select.select([handle], [], [], PATIENCE)[0], f"process {pid} does not end"
-    finally:
-        os.close(handle)
