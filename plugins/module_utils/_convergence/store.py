@@ -33,9 +33,12 @@ def write_text(path: str, content: str, mode: int = 0o644) -> None:
             os.write(handle, content.encode())
             os.fchmod(handle, mode)
             os.fsync(handle)
+            os.replace(beside, path)
+        except OSError:
+            os.unlink(beside)
+            raise
         finally:
             os.close(handle)
-        os.replace(beside, path)
         _sync_directory(directory)
     except OSError as exc:
         raise StateUnreadable(
