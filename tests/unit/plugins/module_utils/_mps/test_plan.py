@@ -8,7 +8,7 @@ import itertools
 import typing as t
 
 import pytest
-from ansible_collections.gpuops.sharing.plugins.module_utils._errors import InUse
+from ansible_collections.gpuops.sharing.plugins.module_utils._errors import DoesNotFit, InUse
 from ansible_collections.gpuops.sharing.plugins.module_utils._mps.limits import Limits
 from ansible_collections.gpuops.sharing.plugins.module_utils._mps.live import Daemon, Stray
 from ansible_collections.gpuops.sharing.plugins.module_utils._mps.record import Memory
@@ -154,6 +154,22 @@ def test_a_card_moves_from_one_daemon_to_another() -> None:
     made = make(RUNNING, ABSENT, {**TRAIN, "gpus": ["0"]})
     assert steps(made) == ["stop render", "remember", "write train", "start train", "remove render"]
     assert made.memory.modes[str(A100.uuid)] == ("default", "exclusive_process", ("train",))
+
+
+@pytest.mark.parametrize("gpus", [["1"], ["all"]])
+def test_a_card_of_a_daemon_that_is_not_listed_is_refused(gpus: list[str]) -> None:
+    with pytest.raises(DoesNotFit) as failure:
+        make(after(FRESH, TRAIN), {**RENDER, "gpus": gpus})
+    assert failure.value.message == (
+        f"Daemon 'render': {SECOND_A100.label} already belongs to daemon 'train' of an earlier run; "
+        "a card has one daemon: choose another card, or list 'train' with state: absent"
+    )
+
+
+def test_a_card_of_a_daemon_that_was_stopped_or_is_purged_is_free() -> None:
+    stopped = after(after(FRESH, TRAIN), {**TRAIN, "state": "stopped"})
+    assert "start render" in steps(make(stopped, {**RENDER, "gpus": ["1"]}))
+    assert "stop train" in steps(make(after(FRESH, TRAIN), {**RENDER, "gpus": ["1"]}, purge=True))
 
 
 def test_steps_say_what_a_person_needs_to_know() -> None:

@@ -186,8 +186,17 @@ def test_the_daemons_own_server_and_clients_are_in_nobodys_way() -> None:
     assert "set_mode 0 exclusive_process" in steps(make(host.with_card(0, processes=ours), RENDER))
 
 
-def test_who_uses_a_card_that_is_exclusive_already_is_no_question() -> None:
-    assert steps(make(RUNNING.with_card(0, processes=(Process(500, "python3", 300, "C"),)), RENDER)) == []
+USED = (Process(500, "python3", 300, "C"),)
+
+
+def test_who_uses_the_card_of_a_daemon_that_runs_is_no_question() -> None:
+    assert steps(make(RUNNING.with_card(0, processes=USED), RENDER)) == []
+
+
+@pytest.mark.parametrize("host", [RUNNING.but("render", daemon=None), FRESH.with_mode(0, "exclusive_process")])
+def test_no_daemon_starts_on_an_exclusive_card_that_others_use(host: Host) -> None:
+    with pytest.raises(InUse, match=r"is in use by processes that are no clients of its MPS daemon: 500 \(python3\)"):
+        make(host.with_card(0, processes=USED), RENDER)
 
 
 def test_clients_of_a_second_user_get_a_warning() -> None:
