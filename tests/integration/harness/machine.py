@@ -136,11 +136,12 @@ class Machine:
         return [entry["compute_mode"] for entry in self.run("nvidia_gpu_info")["gpus"]]
 
     @contextlib.contextmanager
-    def untouched(self) -> Iterator[None]:
-        """Fail if the block changes anything that can be seen from outside."""
+    def untouched(self, attempts: int = 0) -> Iterator[None]:
+        """Fail if the block changes anything that can be seen from outside; so many calls of setters are to be refused."""
         before = snapshot.take(self.folder)
         yield
         after = snapshot.take(self.folder)
+        before["setter_calls"] += attempts
         before.pop("calls"), after.pop("calls")
         for seen in (before, after):
             seen["files"].pop("var", None)  # the lock may be the first thing in it
@@ -250,6 +251,16 @@ class Machine:
         path = self.folder / "bin" / name
         path.write_text(f"#!/bin/sh\n{script}\n")
         path.chmod(0o755)
+
+    def programs(self, name: str) -> list[int]:
+        """The living processes of a program."""
+        return [pid for pid, _environment in snapshot.processes(self.folder) if name in snapshot.command(pid)]
+
+    def files(self) -> dict[str, str]:
+        """What lies in this machine's directories."""
+        seen = snapshot.files(self.folder)
+        seen.pop("var", None)  # the lock may be the first thing in it
+        return seen
 
     def daemons(self) -> list[int]:
         """The control daemons of this machine."""
