@@ -233,7 +233,7 @@ def test_front_end_that_hangs(mps: Mps, machine: MockedMachine) -> None:
 def test_front_end_that_hangs_and_is_deaf_to_sigterm(mps: Mps, machine: MockedMachine) -> None:
     mps.start()
     machine.mock_driver("fault", "nvidia-cuda-mps-control", "HANG_IGNORING_TERM")
-    command = ["timeout", f"--kill-after={SILENCE}", str(SILENCE), STAND_INS / "nvidia-cuda-mps-control"]
+    command = ["timeout", f"--kill-after={SILENCE}", str(SILENCE), str(STAND_INS / "nvidia-cuda-mps-control")]
     ran = subprocess.run(command, env=mps.environment, stdin=subprocess.DEVNULL)
     assert ran.returncode in (-signal.SIGKILL, 128 + signal.SIGKILL)
 
