@@ -226,6 +226,25 @@ class Machine:
         )
         return done.stdout + done.stderr
 
+    def _log(self, name: str) -> Path:
+        return self.folder / "log" / name / "control.log"
+
+    def log(self, name: str = "render") -> str:
+        """What a control daemon wrote down."""
+        return self._log(name).read_text()
+
+    def await_log(self, text: str, times: int = 1, name: str = "render") -> None:
+        """Wait until a control daemon's log holds a text so many times."""
+        with subprocess.Popen(
+            ["tail", "-n", "+1", "-f", str(self._log(name))], stdout=subprocess.PIPE, text=True
+        ) as log:
+            assert log.stdout
+            for line in log.stdout:
+                times -= text in line
+                if not times:
+                    break
+            log.kill()
+
     def launch(self, name: str = "render") -> None:
         """Start a control daemon by hand."""
         environment = {
@@ -266,9 +285,17 @@ class Machine:
         """The control daemons of this machine."""
         return snapshot.daemons(self.folder)
 
+    def only(self, *programs: str) -> None:
+        """Leave no program on PATH but these."""
+        for name in programs:
+            found = shutil.which(name, path=self.environment["PATH"])
+            assert found, name
+            (self.folder / "bin" / name).symlink_to(found)
+        self.environment["PATH"] = str(self.folder / "bin")
+
     @staticmethod
-    def kill(pid: int, number: int = signal.SIGKILL) -> None:
-        """End a process and wait until it is gone."""
+    def wait(pid: int, number: int = 0) -> None:
+        """Wait until a process is gone, after a signal if one is given."""
         try:
             handle = os.pidfd_open(pid)
         except ProcessLookupError:
@@ -276,8 +303,14 @@ class Machine:
         try:
             signal.pidfd_send_signal(handle, number)
             assert select.select([handle], [], [], PATIENCE)[0], f"process {pid} does not end"
+        except ProcessLookupError:
+            pass
         finally:
             os.close(handle)
+
+    def kill(self, pid: int) -> None:
+        """End a process."""
+        self.wait(pid, signal.SIGKILL)
 
     def close(self) -> None:
         """End what was started here, and remove the folder."""
