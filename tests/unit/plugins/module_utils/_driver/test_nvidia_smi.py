@@ -274,28 +274,27 @@ def test_a_mode_is_set(words: str) -> None:
 
 
 REFUSED = "Unable to set the compute mode for GPU 00000000:07:00.0: {}\nTerminating early due to previous errors.\n"
+ON_MIG = "Setting compute mode to PROHIBITED is not supported on a MIG-enabled device."
 MOVING_ON = "Unable to set the compute mode for GPU 00000000:07:00.0: Not Supported\nTreating as warning and moving on.\nAll done.\n"
 
 
 @pytest.mark.parametrize(
-    ("rc", "words", "kind"),
+    ("rc", "words", "kind", "end"),
     [
-        (4, REFUSED.format("Insufficient Permissions"), _errors.PermissionMissing),
-        (19, REFUSED.format("In use by another client"), _errors.InUse),
-        (15, REFUSED.format("GPU is lost"), _errors.GpuLost),
-        (2, REFUSED.format("Invalid Argument"), _errors.CommandFailed),
-        (255, REFUSED.format("Unknown Error"), _errors.CommandFailed),
-        (0, MOVING_ON, _errors.NotSupported),
-        (
-            0,
-            "Setting compute mode to PROHIBITED is not supported on a MIG-enabled device.\n" + MOVING_ON,
-            _errors.NotSupported,
-        ),
+        (4, REFUSED.format("Insufficient Permissions"), _errors.PermissionMissing, "; run as root (become: true)"),
+        (19, REFUSED.format("In use by another client"), _errors.InUse, "; end the processes that use it"),
+        (15, REFUSED.format("GPU is lost"), _errors.GpuLost, "; reset the GPU or reboot the host"),
+        (2, REFUSED.format("Invalid Argument"), _errors.CommandFailed, "(exit status 2)"),
+        (255, REFUSED.format("Unknown Error"), _errors.CommandFailed, "(exit status 255)"),
+        (255, "", _errors.CommandFailed, "nvidia-smi says: nothing (exit status 255)"),
+        (0, MOVING_ON, _errors.NotSupported, "All done."),
+        (0, f"{ON_MIG}\n{MOVING_ON}", _errors.NotSupported, "All done."),
     ],
 )
-def test_a_mode_is_refused(rc: int, words: str, kind: type[_errors.SharingError]) -> None:
-    with pytest.raises(kind) as failure:
+def test_a_mode_is_refused(rc: int, words: str, kind: type[_errors.SharingError], end: str) -> None:
+    with pytest.raises(_errors.SharingError) as failure:
         driver({**SAME, **answering("-i 0 -c PROHIBITED", words, rc)}).set_compute_mode(A100, "prohibited")
     assert type(failure.value) is kind
     assert failure.value.message.startswith(f"Cannot set the compute mode of {A100.label} to prohibited: ")
-    assert words.splitlines()[0] in failure.value.message
+    assert "".join(words.splitlines()[:1]) in failure.value.message
+    assert failure.value.message.endswith(end)
