@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -21,14 +22,27 @@ def built() -> Path:
     return MOCK_DRIVER
 
 
+@pytest.fixture(scope="session")
+def fresh_state(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """The state of a machine as it is after `up`, which takes longer than a copy of it."""
+    folder = tmp_path_factory.mktemp("fresh")
+
+    def state(name: str) -> Path:
+        if not (folder / name).exists():
+            MockedMachine(folder / name).mock_driver("up", name)
+        return folder / name
+
+    return state
+
+
 @pytest.fixture
-def start_machine(built: Path, tmp_path: Path) -> Callable[[str], MockedMachine]:
+def start_machine(fresh_state: Callable[[str], Path], tmp_path: Path) -> Callable[[str], MockedMachine]:
     """Start a machine by its name; it goes with the test's folder."""
 
     def start(name: str) -> MockedMachine:
-        machine = MockedMachine(tmp_path / f"{name}.state")
-        machine.mock_driver("up", name)
-        return machine
+        state = tmp_path / f"{name}.state"
+        shutil.copy(fresh_state(name), state)
+        return MockedMachine(state)
 
     return start
 

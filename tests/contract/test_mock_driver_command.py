@@ -119,6 +119,13 @@ def test_state_is_named_by_option_or_variable(nowhere: MockedMachine, tmp_path: 
     assert not other.exists()
 
 
+def test_state_that_cannot_be_made_is_an_error(nowhere: MockedMachine, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    refusal = nowhere.refusal("up", "t4", "--state", tmp_path / "file" / "state")
+    assert refusal.startswith("mock-driver: ")
+    assert str(tmp_path / "file") in refusal
+
+
 def test_state_is_open_to_every_user(machine: MockedMachine) -> None:
     """Programs of other users count calls and look for faults in it, too."""
     assert machine.state.stat().st_mode & 0o777 == 0o666

@@ -46,8 +46,19 @@ def test_on_one_card(machine: MockedMachine) -> None:
     assert machine.nvml(FIVE_EACH) == [[0] * 5, [999] * 5, [3, 0]]
 
 
+@pytest.mark.parametrize(("target", "codes"), [("nvmlDeviceGetCount", [9, 9]), ("nvmlDeviceGetCount_v2", [0, 9])])
+def test_name_without_version_means_every_version(machine: MockedMachine, target: str, codes: list[int]) -> None:
+    machine.mock_driver("fault", target, "DRIVER_NOT_LOADED")
+    program = """
+from ctypes import CDLL, byref, c_uint
+library = CDLL("libnvidia-ml.so.1")
+answer = [function(byref(c_uint())) for function in (library.nvmlDeviceGetCount, library.nvmlDeviceGetCount_v2)]
+"""
+    assert machine.nvml(program) == codes
+
+
 def test_handle_of_one_card_by_its_index(machine: MockedMachine) -> None:
-    machine.mock_driver("fault", "nvmlDeviceGetHandleByIndex_v2", "GPU_IS_LOST", "--gpu", 1)
+    machine.mock_driver("fault", "nvmlDeviceGetHandleByIndex", "GPU_IS_LOST", "--gpu", 1)
     assert machine.nvml("answer = [code(nvmlDeviceGetHandleByIndex, index) for index in range(2)]") == [0, 15]
 
 

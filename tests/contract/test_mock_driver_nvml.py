@@ -205,37 +205,6 @@ def test_who_started_the_machine_may_set(machine: MockedMachine) -> None:
     assert machine.nvml(SETTERS) == [0] * 4
 
 
-def test_mig_mode_only_on_models_that_have_it(start_machine: Start) -> None:
-    program = """
-answer = []
-for index in range(3):
-    device = nvmlDeviceGetHandleByIndex(index)
-    answer.append([code(nvmlDeviceGetMigMode, device), code(nvmlDeviceSetMigMode, device, 1), nvmlDeviceGetMaxMigDeviceCount(device)])
-"""
-    assert start_machine("mixed").nvml(program) == [[0, 0, 7], [NOT_SUPPORTED, NOT_SUPPORTED, 0], [0, 0, 4]]
-
-
-def test_mig_mode_refuses_a_compute_mode(machine: MockedMachine) -> None:
-    program = """
-device = nvmlDeviceGetHandleByIndex(0)
-status = nvmlDeviceSetMigMode(device, 1)
-answer = [status, nvmlDeviceGetMigMode(device), code(nvmlDeviceSetComputeMode, device, 3)]
-"""
-    assert machine.nvml(program) == [0, [1, 1], NOT_SUPPORTED]
-
-
-def test_mig_mode_stays_pending_while_a_process_is_on_the_card(machine: MockedMachine) -> None:
-    program = """
-device = nvmlDeviceGetHandleByIndex(0)
-answer = [nvmlDeviceSetMigMode(device, 1), nvmlDeviceGetMigMode(device)]
-"""
-    with machine.start("input()") as job:
-        machine.mock_driver("process", "add", 0, job.pid)
-        assert machine.nvml(program) == [19, [0, 1]]
-        job.communicate("\n")
-    assert machine.nvml(program) == [0, [1, 1]]
-
-
 def test_error_texts(machine: MockedMachine) -> None:
     program = "answer = [nvmlErrorString(code) for code in (0, 4, 15, 19, 999)]"
     texts = ["Success", "Insufficient Permissions", "GPU is lost", "In use by another client", "Unknown Error"]

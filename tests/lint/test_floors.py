@@ -36,7 +36,11 @@ def complaints(folder: pathlib.Path, files: dict[str, str]) -> list[str]:
         ),
         ("_selection.py", "import os.path", "_selection:1: imports os, but floor 3 is pure functions on values"),
         ("_mps/control.py", "import ansible", "_mps.control:1: imports ansible, which only _ansible may"),
-        ("_driver/nvidia_smi.py", "import pynvml", "_driver.nvidia_smi:1: imports pynvml, which only _driver.nvml_call may"),
+        (
+            "_driver/nvidia_smi.py",
+            "import pynvml",
+            "_driver.nvidia_smi:1: imports pynvml, which only _driver.nvml_call may",
+        ),
         ("_surprise.py", "", "_surprise: has no floor; give it one in tests/lint/floors.py"),
         ("_mps/__init__.py", "import os", "_mps/__init__.py: is not empty"),
         (

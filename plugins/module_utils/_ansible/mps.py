@@ -152,7 +152,7 @@ def _result(
         "restart_pending": pending,
         "diff": {
             "before": _cards(ours, {gpu.uuid: gpu.compute_mode for gpu in before.gpus}) + _daemons(before),
-            "after": _cards(ours, modes) + (_prediction(wanted, before) if predicted else _daemons(after)),
+            "after": _cards(ours, modes) + (_prediction(wanted, before) if predicted else _daemons(after, before)),
         },
         "python": sys.executable,
         "backend": backend,
@@ -209,10 +209,11 @@ def _cards(gpus: t.Sequence[Gpu], modes: t.Mapping[str | None, str | None]) -> s
     return "".join(f"{gpu.label}: compute mode {modes.get(gpu.uuid)}\n" for gpu in gpus)
 
 
-def _daemons(reading: Reading) -> str:
-    return "".join(
-        f"daemon {name}: {_describe(seen, reading.gpus)}\n" for name, seen in sorted(reading.observed.items())
-    )
+def _daemons(reading: Reading, earlier: Reading | None = None) -> str:
+    """A line a daemon; one that was purged is no longer observed, and absent."""
+    gone = Observed(None, None, (), None, {})
+    observed = {**dict.fromkeys(earlier.observed if earlier else {}, gone), **reading.observed}
+    return "".join(f"daemon {name}: {_describe(seen, reading.gpus)}\n" for name, seen in sorted(observed.items()))
 
 
 def _describe(seen: Observed, gpus: t.Sequence[Gpu]) -> str:

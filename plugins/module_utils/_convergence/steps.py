@@ -43,7 +43,7 @@ def _take_back(done: t.Sequence[Step], error: SharingError) -> None:
         except (SharingError, OSError) as exc:
             left.append(f"{step.text} (taking it back failed: {exc})")
     error.details.update(done=[step.text for step in done], undone=undone, not_undone=left)
-    if undone:
-        error.message += f" Taken back: {'; '.join(undone)}."
-    if left:
-        error.message += f" Not taken back: {'; '.join(left)}."
+    told = [f"Taken back: {'; '.join(undone)}"] if undone else []
+    told += [f"Not taken back: {'; '.join(left)}"] if left else []
+    if told:
+        error.message = ". ".join([error.message.rstrip("."), *told])

@@ -8,7 +8,7 @@ import sys
 
 from .._command import Commands
 from .._errors import BadOption, DriverAbsent
-from .interface import Driver
+from .interface import MigDriver
 from .nvidia_smi import NvidiaSmiDriver
 from .nvml import NvmlDriver
 from .nvml_call import HAS_PYNVML
@@ -16,7 +16,7 @@ from .nvml_call import HAS_PYNVML
 BACKENDS = ("auto", "nvml", "nvidia_smi")
 
 
-def open_driver(backend: str, commands: Commands) -> Driver:
+def open_driver(backend: str, commands: Commands) -> MigDriver:
     """Return the wanted backend; ``auto`` is NVML where this interpreter has nvidia-ml-py, else nvidia-smi.
 
     Raises BadOption where the named backend is not installed and DriverAbsent where there is no driver to talk to.

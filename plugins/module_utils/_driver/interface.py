@@ -5,9 +5,23 @@
 from __future__ import annotations
 
 import abc
+import typing as t
 
+from .._errors import GpuLost, InUse, PermissionMissing, SharingError
 from .._gpu import Gpu, Mig, System
 from .._instance import ComputeProfile, GpuInstance, Placement, Profile
+
+_REMEDIES: dict[type[SharingError], str] = {
+    PermissionMissing: "run as root (become: true)",
+    InUse: "end the processes that use it",
+    GpuLost: "reset the GPU or reboot the host",
+}
+
+
+def refusal(kind: type[SharingError], message: str, **details: t.Any) -> SharingError:
+    """Return the error for a refusal of the driver, with what can be done about it."""
+    remedy = _REMEDIES.get(kind)
+    return kind(f"{message}; {remedy}" if remedy else message, **details)
 
 
 class Driver(abc.ABC):
@@ -30,6 +44,14 @@ class Driver(abc.ABC):
     @abc.abstractmethod
     def set_compute_mode(self, gpu: Gpu, mode: str) -> None:
         """Ask for a compute mode. No error means only that the driver did not refuse: read it back."""
+
+    @abc.abstractmethod
+    def close(self) -> None:
+        """Let go of the driver."""
+
+
+class MigDriver(Driver):
+    """A driver that also cuts GPUs."""
 
     @abc.abstractmethod
     def set_persistence_mode(self, gpu: Gpu, on: bool) -> None:
@@ -70,7 +92,3 @@ class Driver(abc.ABC):
     @abc.abstractmethod
     def destroy_compute_instance(self, gpu: Gpu, instance: int, compute_instance: int) -> None:
         """Destroy a compute instance that nobody uses."""
-
-    @abc.abstractmethod
-    def close(self) -> None:
-        """Let go of the driver."""

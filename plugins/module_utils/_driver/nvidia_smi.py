@@ -10,7 +10,7 @@ import typing as t
 from .._command import Answer, Commands
 from .._errors import CommandFailed, NotSupported
 from .._gpu import Capability, Gpu, Mig, Process, System, kernel_pci
-from .interface import Driver
+from .interface import MigDriver
 from .nvidia_smi_call import LOST, Ask, failed
 from .nvidia_smi_mig import NvidiaSmiMig
 
@@ -41,7 +41,7 @@ _NO_DEVICES = re.compile(r"No devices (were )?found", re.IGNORECASE)
 _HIGHEST_INDEX = 63
 
 
-class NvidiaSmiDriver(NvidiaSmiMig, Driver):
+class NvidiaSmiDriver(NvidiaSmiMig, MigDriver):
     """nvidia-smi, run once a question."""
 
     backend = "nvidia_smi"
@@ -70,9 +70,9 @@ class NvidiaSmiDriver(NvidiaSmiMig, Driver):
             gpus = self._one_by_one()
         else:
             raise failed("list the GPUs", answer)
-        if not any(gpu.uuid for gpu in gpus):
+        if all(gpu.error for gpu in gpus):
             return gpus
-        processes = self._processes([gpu.index for gpu in gpus if gpu.uuid])
+        processes = self._processes([gpu.index for gpu in gpus if not gpu.error])
         return [gpu._replace(processes=processes.get(gpu.pci_bus_id or "", ())) for gpu in gpus]
 
     def _query(self, *selection: str) -> Answer:
@@ -134,10 +134,14 @@ def parse_gpu(line: str) -> Gpu:
     row = dict(zip(FIELDS, values))
     uuid = _known(row["uuid"])
     pci = _known(row["pci.bus_id"])
+    address = kernel_pci(pci) if pci else None
+    lost = LOST.search(line)  # it stands in single fields, and nvidia-smi exits 0
+    if lost:
+        return Gpu(index=int(row["index"]), uuid=uuid, pci_bus_id=address, error=lost.group(0))
     return Gpu(
         index=int(row["index"]),
         uuid=uuid,
-        pci_bus_id=kernel_pci(pci) if pci else None,
+        pci_bus_id=address,
         name=_known(row["name"]),
         compute_capability=_capability(row["compute_cap"]),
         memory_total_mib=_integer(row["memory.total"]),
@@ -192,4 +196,4 @@ def parse_processes(text: str) -> dict[str, tuple[Process, ...]]:
             found[pci][-1] = found[pci][-1]._replace(name=_known(value))
         elif found.get(pci) and label == "Used GPU Memory":
             found[pci][-1] = found[pci][-1]._replace(memory_mib=_integer(value.split(" ")[0]))
-    return {key: tuple(sorted(value)) for key, value in found.items()}
+    return {key: tuple(sorted(value, key=lambda process: process.pid)) for key, value in found.items()}

@@ -9,6 +9,7 @@ import re
 from .._command import Answer, Commands
 from .._errors import CommandFailed, DriverAbsent, GpuLost, InUse, NotSupported, PermissionMissing, SharingError
 from .._gpu import Gpu
+from .interface import refusal
 
 LOST = re.compile(r"GPU is lost|GPU requires reset|Unable to determine the device handle", re.IGNORECASE)
 _NO_DRIVER = re.compile(r"communicate with the NVIDIA driver|couldn't find libnvidia-ml|Failed to initialize NVML")
@@ -56,7 +57,8 @@ def failed(action: str, answer: Answer) -> SharingError:
     kind = next((kind for text, kind in kinds if text in answer.text), CommandFailed)
     if LOST.search(answer.text):
         kind = GpuLost
-    return kind(
+    return refusal(
+        kind,
         f"Cannot {action}: nvidia-smi says: {answer.text or 'nothing'} (exit status {answer.rc})",
         rc=answer.rc,
         stdout=answer.out,

@@ -11,7 +11,7 @@ import typing as t
 
 from .._errors import DriverAbsent
 from .._gpu import COMPUTE_MODE_BY_NUMBER, NUMBER_BY_COMPUTE_MODE, Capability, Gpu, Process, System, kernel_pci
-from .interface import Driver
+from .interface import MigDriver
 from .nvml_call import call, code, optional, pynvml
 from .nvml_mig import NvmlMig, read_mode
 
@@ -24,7 +24,7 @@ _NO_DRIVER = {
 }
 
 
-class NvmlDriver(NvmlMig, Driver):
+class NvmlDriver(NvmlMig, MigDriver):
     """NVML in this process."""
 
     backend = "nvml"

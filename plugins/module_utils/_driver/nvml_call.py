@@ -7,6 +7,7 @@ from __future__ import annotations
 import typing as t
 
 from .._errors import CommandFailed, GpuLost, InUse, NotSupported, PermissionMissing, SharingError
+from .interface import refusal
 
 try:
     import pynvml
@@ -26,14 +27,14 @@ def call(action: str, function: t.Callable[[], T]) -> T:
     try:
         return function()
     except pynvml.NVMLError as exc:
-        raise refusal(code(exc), f"Cannot {action}: {exc}") from exc
+        number = code(exc)
+        raise refusal(kind(number), f"Cannot {action}: {exc}", nvml_code=number) from exc
 
 
-def refusal(code: int, message: str) -> SharingError:
-    """Return the error that an NVML return code stands for."""
+def kind(number: int) -> type[SharingError]:
+    """Return which error an NVML return code stands for."""
     kinds: dict[int, type[SharingError]] = {3: NotSupported, 4: PermissionMissing, 19: InUse}
-    kind = GpuLost if code in _LOST else kinds.get(code, CommandFailed)
-    return kind(message, nvml_code=code)
+    return GpuLost if number in _LOST else kinds.get(number, CommandFailed)
 
 
 def code(error: pynvml.NVMLError) -> int:

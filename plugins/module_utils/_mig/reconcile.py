@@ -8,7 +8,7 @@ import typing as t
 
 from .._command import Commands
 from .._convergence.steps import Step, carry_out
-from .._driver.interface import Driver
+from .._driver.interface import MigDriver
 from .._driver.reset import reset
 from .._errors import ChangePending, CommandFailed, DoesNotFit, InUse, NotReadBack, NotSupported
 from .._gpu import Gpu, Mig
@@ -46,7 +46,7 @@ class Options(t.NamedTuple):
 class Host:
     """The cards of a host."""
 
-    def __init__(self, driver: Driver, commands: Commands, options: Options) -> None:
+    def __init__(self, driver: MigDriver, commands: Commands, options: Options) -> None:
         self._driver = driver
         self._commands = commands
         self._options = options

@@ -24,7 +24,7 @@ def environment(name: str, directory: str = SYSTEMD_CONFIGURATION) -> dict[str, 
 
 def bring_back(settings: t.Mapping[str, str], driver: Driver) -> list[str]:
     """Set what differs and read it back; return what was done. Raises NoGpu for a card that is not there: nvidia-smi would skip it silently."""
-    gpus = {gpu.uuid: gpu for gpu in driver.gpus()}
+    gpus = {gpu.uuid: gpu for gpu in driver.gpus() if not gpu.error}
     uuids = settings.get("CUDA_VISIBLE_DEVICES", "").split(",")
     missing = [uuid for uuid in uuids if uuid not in gpus]
     if missing:

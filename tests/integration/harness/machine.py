@@ -52,7 +52,8 @@ class Result(dict[str, Any]):
 
     @property
     def warnings(self) -> str:
-        return " ".join(self.get("warnings", []))
+        """In whichever shape this ansible-core hands them on."""
+        return json.dumps(self.get("warnings", []))
 
 
 class Modules:
@@ -115,6 +116,7 @@ class Machine:
             "MOCK_DRIVER_STATE": str(self.folder / "machine"),
             "MOCK_DRIVER_PYTHON": sys.executable,
         }
+        self.uid = os.getuid()
         self.mock_driver("up", name)
 
     # What happens to machines
@@ -134,11 +136,12 @@ class Machine:
         return [entry["compute_mode"] for entry in self.run("nvidia_gpu_info")["gpus"]]
 
     @contextlib.contextmanager
-    def untouched(self) -> Iterator[None]:
-        """Fail if the block changes anything that can be seen from outside."""
+    def untouched(self, attempts: int = 0) -> Iterator[None]:
+        """Fail if the block changes anything that can be seen from outside; so many calls of setters are to be refused."""
         before = snapshot.take(self.folder)
         yield
         after = snapshot.take(self.folder)
+        before["setter_calls"] += attempts
         before.pop("calls"), after.pop("calls")
         for seen in (before, after):
             seen["files"].pop("var", None)  # the lock may be the first thing in it
@@ -208,6 +211,20 @@ class Machine:
             "nvidia_mps", daemons=copy.deepcopy(list(daemons)), **{"service": "none", "stop_timeout": 2, **options}
         )
 
+    def mps_as_somebody(self, *daemons: dict[str, Any], **options: Any) -> Result:
+        """Run nvidia_mps as a user who is not root; no daemon may come of it."""
+        uid = None
+        if os.getuid() == 0:
+            uid = 4242
+            self.only("timeout")
+            self.program("nvidia-cuda-mps-control", "exit 1")  # the stand-in's way may be closed to that user
+            own = self.folder / "bin" / "state"
+            own.mkdir()
+            for path in (own, self.folder / "run", self.folder / "log"):
+                os.chown(path, uid, uid)
+            options.setdefault("state_directory", str(own))
+        return self.finish(self.start_mps(*daemons, uid=uid, **options))
+
     # Programs
 
     def control(self, command: str, name: str = "render") -> str:
@@ -222,6 +239,25 @@ class Machine:
             timeout=PATIENCE,
         )
         return done.stdout + done.stderr
+
+    def _log(self, name: str) -> Path:
+        return self.folder / "log" / name / "control.log"
+
+    def log(self, name: str = "render") -> str:
+        """What a control daemon wrote down."""
+        return self._log(name).read_text()
+
+    def await_log(self, text: str, times: int = 1, name: str = "render") -> None:
+        """Wait until a control daemon's log holds a text so many times."""
+        with subprocess.Popen(
+            ["tail", "-n", "+1", "-f", str(self._log(name))], stdout=subprocess.PIPE, text=True
+        ) as log:
+            assert log.stdout
+            for line in log.stdout:
+                times -= text in line
+                if not times:
+                    break
+            log.kill()
 
     def launch(self, name: str = "render") -> None:
         """Start a control daemon by hand."""
@@ -249,26 +285,50 @@ class Machine:
         path.write_text(f"#!/bin/sh\n{script}\n")
         path.chmod(0o755)
 
+    def programs(self, name: str) -> list[int]:
+        """The living processes of a program."""
+        return [pid for pid, _environment in snapshot.processes(self.folder) if name in snapshot.command(pid)]
+
+    def files(self) -> dict[str, str]:
+        """What lies in this machine's directories."""
+        seen = snapshot.files(self.folder)
+        seen.pop("var", None)  # the lock may be the first thing in it
+        return seen
+
     def daemons(self) -> list[int]:
         """The control daemons of this machine."""
         return snapshot.daemons(self.folder)
+
+    def only(self, *programs: str) -> None:
+        """Leave no program on PATH but these."""
+        for name in programs:
+            found = shutil.which(name, path=self.environment["PATH"])
+            assert found, name
+            (self.folder / "bin" / name).symlink_to(found)
+        self.environment["PATH"] = str(self.folder / "bin")
+
+    @staticmethod
+    def wait(pid: int, number: int = 0) -> None:
+        """Wait until a process is gone, after a signal if one is given."""
+        try:
+            handle = os.pidfd_open(pid)
+        except ProcessLookupError:
+            return
+        try:
+            signal.pidfd_send_signal(handle, number)
+            assert select.select([handle], [], [], PATIENCE)[0], f"process {pid} does not end"
+        except ProcessLookupError:
+            pass
+        finally:
+            os.close(handle)
+
+    def kill(self, pid: int) -> None:
+        """End a process."""
+        self.wait(pid, signal.SIGKILL)
 
     def close(self) -> None:
         """End what was started here, and remove the folder."""
         while left := [pid for pid, _environment in snapshot.processes(self.folder)]:
             for pid in left:
-                _kill(pid)
+                self.kill(pid)
         shutil.rmtree(self.folder)
-
-
-def _kill(pid: int) -> None:
-    """End a process and wait until it is gone."""
-    try:
-        handle = os.pidfd_open(pid)
-    except ProcessLookupError:
-        return
-    try:
-        signal.pidfd_send_signal(handle, signal.SIGKILL)
-        assert select.select([handle], [], [], PATIENCE)[0], f"process {pid} does not end"
-    finally:
-        os.close(handle)

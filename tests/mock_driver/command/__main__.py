@@ -13,7 +13,7 @@ from typing import Any
 
 sys.path[0] = str(Path(__file__).resolve().parents[1])
 
-from command import disturb, environment, machine, record, show  # noqa: E402
+from command import disturb, environment, facts, machine, record, show  # noqa: E402
 from library.faults import SPECIAL  # noqa: E402
 from library.processes import KINDS  # noqa: E402
 from library.state import MockDriverError, create_state, open_state, state_path  # noqa: E402
@@ -56,7 +56,7 @@ def show_machine(options: argparse.Namespace) -> int:
 def list_machines(_options: argparse.Namespace) -> int:
     print(
         show.table(
-            [[name, str(machine.read(machine.machine_file(name)).take("description", ""))] for name in machine.names()]
+            [[name, str(facts.read(machine.machine_file(name)).take("description", ""))] for name in machine.names()]
         )
     )
     return 0
@@ -111,7 +111,9 @@ def add_disturbing_commands(commands: Any, on_state: argparse.ArgumentParser) ->
             inner.add_argument("--kind", choices=list(KINDS), default="compute")
             inner.add_argument("--memory", type=int, default=0, metavar="MIB")
     part = commands.add_parser("fault", parents=[on_state], help="let an NVML function or a stand-in program go wrong")
-    part.add_argument("target", help="an NVML function or a program; or: list, clear")
+    part.add_argument(
+        "target", help="an NVML function (without _vN: every version of it) or a program; or: list, clear"
+    )
     part.add_argument("code", nargs="?", help=f"an NVML code by name or number, or {', '.join(SPECIAL)}")
     which = part.add_mutually_exclusive_group()
     which.add_argument("--from", dest="first", type=position, metavar="N", help="from the N-th call on")
@@ -162,7 +164,7 @@ def main() -> int:
     options = parse(sys.argv[1:])
     try:
         return int(options.action(options))
-    except MockDriverError as error:
+    except (MockDriverError, OSError) as error:
         print(f"mock-driver: {error}", file=sys.stderr)
         return 1
 

@@ -2,8 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Machine files: machines/NAME.yaml and models/NAME.yaml become a state.
 
-What a file leaves out is UNKNOWN, and NVML then answers NOT_SUPPORTED. The keys are those of the shipped files; an unknown
-key is an error, so that a slip of the pen is not taken for a fact that is not known.
+What a file leaves out is UNKNOWN, and NVML then answers NOT_SUPPORTED. The keys are those of the shipped files.
 """
 
 from __future__ import annotations
@@ -13,6 +12,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+from command.facts import Facts, read, text
+from command.mig import load_mig
 from library import layout
 from library.state import HOME, MockDriverError, nvml, signature
 
@@ -24,54 +25,8 @@ COMPUTE_MODES = ("default", "exclusive_thread", "prohibited", "exclusive_process
 PCI_ADDRESS = re.compile(r"([0-9a-fA-F]{4,8}):([0-9a-fA-F]{2}):([0-9a-fA-F]{2})\.0")
 
 
-class Facts:
-    """A mapping from a file whose every key has to be asked for."""
-
-    def __init__(self, facts: Any, where: str) -> None:
-        if not isinstance(facts, dict):
-            raise MockDriverError(f"{where}: expected a mapping, got {facts!r}")
-        self.facts = dict(facts)
-        self.where = where
-
-    def take(self, key: str, default: Any = None) -> Any:
-        return self.facts.pop(key, default)
-
-    def need(self, key: str) -> Any:
-        if key not in self.facts:
-            raise MockDriverError(f"{self.where}: {key} is missing")
-        return self.facts.pop(key)
-
-    def number(self, key: str) -> int:
-        value = self.facts.pop(key, None)
-        return layout.UNKNOWN if value is None else int(value)
-
-    def choice(self, key: str, choices: dict[str, int]) -> int:
-        value = self.need(key)
-        if value not in choices:
-            raise MockDriverError(f"{self.where}: {key} is {value!r}, must be one of {', '.join(choices)}")
-        return choices[value]
-
-    def inner(self, key: str) -> Facts:
-        return Facts(self.facts.pop(key, None) or {}, f"{self.where}: {key}")
-
-    def end(self) -> None:
-        if self.facts:
-            raise MockDriverError(f"{self.where}: unknown key {', '.join(map(repr, self.facts))}")
-
-
 def names() -> list[str]:
     return sorted(path.stem for path in MACHINES.glob("*.yaml"))
-
-
-def read(path: Path) -> Facts:
-    try:
-        import yaml
-    except ImportError as error:
-        raise MockDriverError("PyYAML is missing for this Python; it is needed to read machine files") from error
-    try:
-        return Facts(yaml.safe_load(path.read_text()), path.name)
-    except yaml.YAMLError as error:
-        raise MockDriverError(f"{path.name} is not valid YAML: {error}") from error
 
 
 def machine_file(name: str) -> Path:
@@ -84,64 +39,10 @@ def machine_file(name: str) -> Path:
     return path
 
 
-def text(value: Any) -> bytes:
-    return str(value).encode() if value is not None else b""
-
-
 def fill(array: Any, values: list[Any] | None) -> None:
     for place in range(len(array)):
         known = values is not None and place < len(values) and values[place] is not None
         array[place] = int(values[place]) if known and values else layout.UNKNOWN
-
-
-def load_profile(facts: Facts, profile: layout.Profile) -> None:
-    profile.name = text(facts.need("name"))
-    for key in (
-        "enumerator",
-        "id",
-        "compute_slices",
-        "memory_slices",
-        "max_instances",
-        "multiprocessors",
-        "memory_mib",
-    ):
-        setattr(profile, key, int(facts.need(key)))
-    for key in ("copy_engines", "decoders", "encoders", "jpegs", "ofas", "capabilities"):
-        setattr(profile, key, int(facts.take(key, 0)))
-    places = facts.need("placements")
-    profile.placement_count = len(places)
-    for place, (start, instance) in enumerate(places.items()):
-        profile.placements[place] = layout.Placement(int(start), int(instance))
-    compute_profiles = facts.need("compute_profiles")
-    profile.compute_profile_count = len(compute_profiles)
-    for place, entry in enumerate(compute_profiles):
-        inner = Facts(entry, f"{facts.where}: compute_profiles")
-        profile.compute_profiles[place] = layout.ComputeProfile(
-            int(inner.need("id")),
-            int(inner.need("slices")),
-            int(inner.need("max_instances")),
-            int(inner.need("multiprocessors")),
-            text(inner.need("name")),
-        )
-        inner.end()
-    facts.end()
-
-
-def load_mig(facts: Facts, model: layout.Model) -> None:
-    model.mig_capable = bool(facts.facts)
-    if not model.mig_capable:
-        return
-    model.mig_slices = facts.need("slices")
-    model.mig_memory_slices = facts.need("memory_slices")
-    model.mig_max_devices = facts.need("max_devices")
-    model.mig_reset_needed = bool(facts.need("reset_needed"))
-    model.mig_kept_over_reboot = bool(facts.need("kept_over_reboot"))
-    model.mig_numbering_swapped = facts.choice("numbering", {"normal": 0, "swapped": 1})
-    profiles = facts.take("profiles", [])
-    model.profile_count = len(profiles)
-    for place, entry in enumerate(profiles):
-        load_profile(Facts(entry, f"{facts.where}: profile {place}"), model.profiles[place])
-    facts.end()
 
 
 def load_model(name: str, model: layout.Model) -> None:
@@ -158,7 +59,7 @@ def load_model(name: str, model: layout.Model) -> None:
     model.capability_major, model.capability_minor = int(major), int(minor)
     for key in ("pci_device_id", "pci_subsystem_id", "memory_mib", "memory_reserved_mib", "bar1_mib", "ecc"):
         setattr(model, key, facts.number(key))
-    for key in ("display_mode", "row_remapper_banks"):
+    for key in ("display_mode", "row_remapper_banks", "gsp_firmware"):
         setattr(model, key, facts.number(key))
     for key in ("vbios", "part_number"):
         setattr(model, key, text(facts.take(key)))
@@ -229,13 +130,13 @@ def load(name: str) -> layout.State:
     major, minor = str(driver.need("cuda")).split(".")
     state.cuda_version = int(major) * 1000 + int(minor) * 10
     driver.end()
-    gpus = facts.take("gpus", [])
+    gpus = facts.inners("gpus")
     if len(gpus) > layout.MAX_GPUS:
         raise MockDriverError(f"{path.name}: {len(gpus)} gpus, at most {layout.MAX_GPUS}")
     state.gpu_count = len(gpus)
     models: list[str] = []
-    for index, entry in enumerate(gpus):
-        load_gpu(Facts(entry, f"{path.name}: gpu {index}"), state.gpus[index], index, models)
+    for index, gpu in enumerate(gpus):
+        load_gpu(gpu, state.gpus[index], index, models)
     facts.end()
     state.model_count = len(models)
     for place, model in enumerate(models):

@@ -135,6 +135,25 @@ nvmlReturn_t mock_nvmlDeviceGetInforomVersion(nvmlDevice_t device, nvmlInforomOb
     return model_text(device, offset, version, length);
 }
 
+nvmlReturn_t mock_nvmlDeviceGetGspFirmwareMode(nvmlDevice_t device, unsigned int *enabled, unsigned int *standard)
+{
+    struct target target;
+    TRY(resolve_gpu(device, &target));
+    NEED(enabled && standard, INVALID_ARGUMENT);
+    NEED(target.model->gsp_firmware != UNKNOWN, NOT_SUPPORTED);
+    *enabled = *standard = target.model->gsp_firmware;
+    return NVML_SUCCESS;
+}
+
+/* The firmware comes with the driver and has its version. */
+nvmlReturn_t mock_nvmlDeviceGetGspFirmwareVersion(nvmlDevice_t device, char *version)
+{
+    struct target target;
+    TRY(resolve_gpu(device, &target));
+    NEED(target.model->gsp_firmware != UNKNOWN, NOT_SUPPORTED);
+    return copy_text(version, NVML_GSP_FIRMWARE_VERSION_BUF_SIZE, machine->driver_version);
+}
+
 nvmlReturn_t mock_nvmlDeviceGetCudaComputeCapability(nvmlDevice_t device, int *major, int *minor)
 {
     struct target target;

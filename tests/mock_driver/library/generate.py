@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import subprocess
 import sys
@@ -52,6 +53,13 @@ def prototypes(source: str) -> dict[str, str]:
 def error_codes(source: str) -> dict[str, int]:
     found = re.finditer(r"\bNVML_(SUCCESS|ERROR_\w+)\s*=\s*(\d+)", source)
     return {match[1].removeprefix("ERROR_"): int(match[2]) for match in found}
+
+
+def profile_numbers(header: Path, kind: str) -> dict[str, int]:
+    """NVML's numbers of the GPU- or compute-instance profiles, which are macros."""
+    macros = subprocess.run(["gcc", "-E", "-dM", str(header)], capture_output=True, text=True, check=True).stdout
+    found = re.findall(rf"#define NVML_{kind}_INSTANCE_PROFILE_(\d\w*) (\w+)", macros)
+    return {name: int(number, 0) for name, number in sorted(found)}
 
 
 def is_setter(name: str) -> bool:
@@ -125,13 +133,18 @@ def main() -> None:
                 "setters": [name for name in names if is_setter(name)],
                 "per_gpu": [name for name in names if takes_gpu(name, functions[name]) != "ANY"],
                 "errors": error_codes(source),
+                "gpu_instance_profiles": profile_numbers(header, "GPU"),
+                "compute_instance_profiles": profile_numbers(header, "COMPUTE"),
             },
             indent=1,
         ),
     }
     options.build.mkdir(parents=True, exist_ok=True)
     for file, text in outputs.items():
-        (options.build / file).write_text(text)
+        # In one step: another build may be reading.
+        own = options.build / f"{file}.{os.getpid()}"
+        own.write_text(text)
+        own.replace(options.build / file)
 
 
 if __name__ == "__main__":

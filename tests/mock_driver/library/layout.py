@@ -120,6 +120,7 @@ class Model(Structure):
         ("pcie_width", c_uint32),
         ("display_mode", c_uint32),
         ("row_remapper_banks", c_uint32),
+        ("gsp_firmware", c_uint32),
         ("mig_capable", c_uint32),
         ("mig_slices", c_uint32),
         ("mig_memory_slices", c_uint32),

@@ -117,13 +117,21 @@ nvmlReturn_t library_close(void)
     return NVML_SUCCESS;
 }
 
+/* A fault's target is a function, or without a version all versions of it: which one is called is the client's choice. */
+static bool aims_at(const struct fault *fault, const char *function)
+{
+    size_t length = strlen(fault->target);
+    return fault->used && strncmp(function, fault->target, length) == 0 &&
+           (function[length] == '\0' || strncmp(function + length, "_v", 2) == 0);
+}
+
 /* The code of the fault that meets this call, or -1. Every call is counted, for faults from or only at a certain one. */
-static int fault_code(const char *target, uint32_t gpu)
+static int fault_code(const char *function, uint32_t gpu)
 {
     int code = -1;
     for (unsigned int i = 0; i < MAX_FAULTS; i++) {
         struct fault *fault = &machine->faults[i];
-        if (!fault->used || strcmp(fault->target, target) != 0) continue;
+        if (!aims_at(fault, function)) continue;
         if (fault->gpu != ANY && fault->gpu != gpu) continue;
         fault->seen++;
         if (fault->seen >= fault->first && fault->seen <= fault->last) code = (int)fault->code;

@@ -4,22 +4,22 @@
 
 from __future__ import annotations
 
-import itertools
 import typing as t
 
 import pytest
-from ansible_collections.gpuops.sharing.plugins.module_utils._errors import InUse
+from ansible_collections.gpuops.sharing.plugins.module_utils._errors import DoesNotFit, InUse
+from ansible_collections.gpuops.sharing.plugins.module_utils._gpu import Gpu
 from ansible_collections.gpuops.sharing.plugins.module_utils._mps.limits import Limits
 from ansible_collections.gpuops.sharing.plugins.module_utils._mps.live import Daemon, Stray
 from ansible_collections.gpuops.sharing.plugins.module_utils._mps.record import Memory
 from ansible_collections.gpuops.sharing.tests.unit.plugins.module_utils._mps.host import (
-    STOPPED_UNIT,
     Host,
     after,
     make,
+    running,
     steps,
 )
-from ansible_collections.gpuops.sharing.tests.unit.plugins.module_utils.fakes import A100, CARDS, SECOND_A100
+from ansible_collections.gpuops.sharing.tests.unit.plugins.module_utils.fakes import A100, SECOND_A100
 
 RENDER = {"name": "render", "gpus": ["0"]}
 TRAIN = {"name": "train", "gpus": ["1"]}
@@ -31,15 +31,7 @@ RUNNING = after(FRESH, RENDER)
 BOTH = after(FRESH, RENDER, TRAIN)
 PIPE = "/run/nvidia-mps/render"
 FOREIGN = Daemon(666, 1, 1000, PIPE, None, None, Limits(), ())
-
-
-def running() -> Daemon:
-    daemon = RUNNING.seen["render"].daemon
-    assert daemon is not None
-    return daemon
-
-
-DAEMON = running()
+DAEMON = running(RUNNING, "render")
 OURS_HUNG = Stray(DAEMON.pid, DAEMON.started, 0, PIPE, ())
 NEW_START = ["remember", "write render", "start render"]
 
@@ -70,7 +62,7 @@ NEW_START = ["remember", "write render", "start render"]
         pytest.param(
             after(FRESH, {**RENDER, "clients": "4"}),
             RENDER,
-            ["write render", "limit render"],
+            ["remember", "write render", "limit render"],
             id="limits no longer wished",
         ),
         pytest.param(
@@ -132,7 +124,10 @@ NEW_START = ["remember", "write render", "start render"]
             id="absent, daemon hangs",
         ),
         pytest.param(
-            BOTH, {**RENDER, "clients": "4"}, ["write render", "limit render"], id="the other daemon is left alone"
+            BOTH,
+            {**RENDER, "clients": "4"},
+            ["remember", "write render", "limit render"],
+            id="the other daemon is left alone",
         ),
     ],
 )
@@ -154,6 +149,22 @@ def test_a_card_moves_from_one_daemon_to_another() -> None:
     made = make(RUNNING, ABSENT, {**TRAIN, "gpus": ["0"]})
     assert steps(made) == ["stop render", "remember", "write train", "start train", "remove render"]
     assert made.memory.modes[str(A100.uuid)] == ("default", "exclusive_process", ("train",))
+
+
+@pytest.mark.parametrize("gpus", [["1"], ["all"]])
+def test_a_card_of_a_daemon_that_is_not_listed_is_refused(gpus: list[str]) -> None:
+    with pytest.raises(DoesNotFit) as failure:
+        make(after(FRESH, TRAIN), {**RENDER, "gpus": gpus})
+    assert failure.value.message == (
+        f"Daemon 'render': {SECOND_A100.label} already belongs to daemon 'train' of an earlier run; "
+        "a card has one daemon: choose another card, or list 'train' with state: absent"
+    )
+
+
+def test_a_card_of_a_daemon_that_was_stopped_or_is_purged_is_free() -> None:
+    stopped = after(after(FRESH, TRAIN), {**TRAIN, "state": "stopped"})
+    assert "start render" in steps(make(stopped, {**RENDER, "gpus": ["1"]}))
+    assert "stop train" in steps(make(after(FRESH, TRAIN), {**RENDER, "gpus": ["1"]}, purge=True))
 
 
 def test_steps_say_what_a_person_needs_to_know() -> None:
@@ -193,6 +204,7 @@ def test_clients_forbid_a_stop(wish: dict[str, t.Any], why: str) -> None:
 
 def test_clients_do_not_forbid_a_limit() -> None:
     assert steps(make(RUNNING.with_clients("render", 201), {**RENDER, "clients": "4"})) == [
+        "remember",
         "write render",
         "limit render",
     ]
@@ -257,119 +269,30 @@ def test_somebody_elses_daemon_that_hangs_is_never_touched(host: Host, force: bo
     )
 
 
-MANAGED = after(FRESH.but("render", unit=STOPPED_UNIT), RENDER, service="systemd")
-UNIT = MANAGED.seen["render"].unit or STOPPED_UNIT
-
-
-@pytest.mark.parametrize(
-    ("host", "wish", "expected"),
-    [
-        pytest.param(
-            FRESH.but("render", unit=STOPPED_UNIT),
-            RENDER,
-            ["remember", "set_mode 0 exclusive_process", "write render", "start render", "enable render"],
-            id="nothing there",
-        ),
-        pytest.param(MANAGED, RENDER, [], id="all as wished"),
-        pytest.param(
-            MANAGED.but("render", unit=UNIT._replace(enabled=False)),
-            RENDER,
-            ["enable render"],
-            id="unit disabled by somebody",
-        ),
-        pytest.param(
-            MANAGED.but("render", unit=UNIT._replace(needs_reload=True)), RENDER, ["reload"], id="unit file changed"
-        ),
-        pytest.param(
-            MANAGED.but("render", daemon=DAEMON._replace(pid=300, started=1), unit=UNIT._replace(main_pid=300)),
-            RENDER,
-            [],
-            id="restarted by systemd",
-        ),
-        pytest.param(
-            MANAGED.but("render", daemon=None, unit=UNIT._replace(active="failed", main_pid=0)),
-            RENDER,
-            ["remember", "start render"],
-            id="unit failed",
-        ),
-        pytest.param(
-            MANAGED, STOPPED, ["stop render", "disable render", "set_mode 0 default", "remember"], id="stopped"
-        ),
-        pytest.param(
-            MANAGED,
-            ABSENT,
-            ["stop render", "disable render", "set_mode 0 default", "remember", "remove render"],
-            id="absent",
-        ),
-        pytest.param(
-            MANAGED.but("render", daemon=None, unit=UNIT._replace(active="activating", main_pid=0)),
-            ABSENT,
-            ["stop render", "disable render", "set_mode 0 default", "remember", "remove render"],
-            id="absent while systemd restarts it",
-        ),
-        pytest.param(
-            MANAGED,
-            {**RENDER, "gpus": ["0", "1"]},
-            ["stop render", "remember", "set_mode 1 exclusive_process", "write render", "start render"],
-            id="another card more",
-        ),
-        pytest.param(
-            RUNNING.but("render", unit=STOPPED_UNIT),
-            RENDER,
-            ["stop render", "remember", "write render", "start render", "enable render"],
-            id="until now without systemd",
-        ),
-    ],
-)
-def test_steps_under_systemd(host: Host, wish: dict[str, t.Any], expected: list[str]) -> None:
-    assert steps(make(host, wish, service="systemd")) == expected
-
-
-def test_a_daemon_leaves_systemd() -> None:
-    assert steps(make(MANAGED, RENDER, service="none")) == [
-        "stop render",
-        "disable render",
-        "remember",
-        "write render",
-        "start render",
-    ]
-
-
-def test_under_systemd_only_the_units_main_process_is_ours() -> None:
-    with pytest.raises(InUse, match=r"did not start already answers on .* \(pid 666, user id 1000\)"):
-        make(MANAGED.but("render", daemon=FOREIGN), RENDER, service="systemd")
-
-
-WISHES: tuple[list[dict[str, t.Any]], ...] = (
-    [RENDER],
-    [{**RENDER, "clients": "4"}],
-    [{**RENDER, "gpus": ["all"], "pipe_directory": "/srv/mps"}],
-    [RENDER, TRAIN],
-    [{**RENDER, "gpus": ["1"]}, {**TRAIN, "gpus": ["0"]}],
-    [{**RENDER, "compute_mode": "unchanged"}, TRAIN],
-    [STOPPED, TRAIN],
-    [{**TRAIN, "gpus": ["0"], "log_directory": "/srv/log"}],
-    [],
-)
-
-
-@pytest.mark.parametrize("service", ["none", "systemd"])
-def test_from_any_state_to_any_other_and_back(service: str) -> None:
-    for first, second in itertools.product(WISHES, WISHES):
-        host = after(FRESH, *first, service=service, purge=True)
-        host = after(host, *second, service=service, purge=True)
-        assert steps(make(host, *second, service=service, purge=True)) == [], (first, second)
-        host = after(host, service=service, purge=True)
-        assert (host.gpus, host.memory) == (CARDS, Memory({}, {})), (first, second)
-        assert not any(seen.daemon or seen.files for seen in host.seen.values()), (first, second)
-
-
-def test_from_one_service_to_the_other_and_back() -> None:
-    host = after(after(FRESH, RENDER, service="systemd"), RENDER, service="none")
-    assert steps(make(host, RENDER, service="none")) == []
-    assert after(host, ABSENT).memory == Memory({}, {})
-
-
 def test_the_order_of_cards_is_the_daemons_order() -> None:
-    daemon = after(FRESH, {**RENDER, "gpus": ["1", "0"]}).seen["render"].daemon
-    assert daemon is not None and daemon.devices == (A100.uuid, SECOND_A100.uuid)
+    daemon = running(after(FRESH, {**RENDER, "gpus": ["1", "0"]}), "render")
+    assert daemon.devices == (A100.uuid, SECOND_A100.uuid)
+
+
+@pytest.mark.parametrize("wish", [RENDER, ABSENT], ids=["started", "absent"])
+def test_who_answers_in_place_of_a_stopped_daemon_is_not_ours(wish: dict[str, t.Any]) -> None:
+    with pytest.raises(InUse, match="did not start already answers"):
+        make(after(RUNNING, STOPPED).but("render", daemon=FOREIGN), wish, force=True)
+
+
+def test_a_unit_whose_state_was_lost_can_still_be_taken_away() -> None:
+    host = after(FRESH, RENDER, service="systemd")._replace(memory=Memory({}, {}))
+    assert steps(make(host, ABSENT, service="systemd")) == ["stop render", "disable render", "remove render"]
+
+
+def test_two_daemons_cannot_swap_directories_in_one_run() -> None:
+    host = BOTH.but("render", at_new_directory=running(BOTH, "train"))
+    with pytest.raises(InUse, match="still belongs to daemon 'train'"):
+        make(host, {**RENDER, "pipe_directory": "/run/nvidia-mps/train"})
+
+
+def test_the_share_of_a_lost_card_stays() -> None:
+    wish = {"name": "render", "gpus": ["all"], "clients": "4"}
+    host = after(FRESH, wish)
+    lost = host._replace(gpus=(host.gpus[0], Gpu(index=1, error="GPU is lost")))
+    assert steps(make(lost, wish)) == []

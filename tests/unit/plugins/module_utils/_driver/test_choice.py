@@ -1,0 +1,63 @@
+# Copyright (c) 2026 gpuops.sharing contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Which backend serves a task."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.gpuops.sharing.plugins.module_utils._driver import choice
+from ansible_collections.gpuops.sharing.plugins.module_utils._errors import BadOption, DriverAbsent
+from ansible_collections.gpuops.sharing.tests.unit.plugins.module_utils.fakes import FakeDriver, commands
+
+
+class Nvml(FakeDriver):
+    """NVML on a host that has it."""
+
+    backend = "nvml"
+
+    def __init__(self) -> None:
+        super().__init__([])
+
+
+@pytest.mark.parametrize(
+    ("backend", "pynvml", "installed", "chosen"),
+    [
+        ("auto", True, ["nvidia-smi"], "nvml"),
+        ("auto", True, [], "nvml"),
+        ("auto", False, ["nvidia-smi"], "nvidia_smi"),
+        ("nvml", True, ["nvidia-smi"], "nvml"),
+        ("nvidia_smi", True, ["nvidia-smi"], "nvidia_smi"),
+        ("nvidia_smi", False, ["nvidia-smi"], "nvidia_smi"),
+    ],
+)
+def test_choice(monkeypatch: pytest.MonkeyPatch, backend: str, pynvml: bool, installed: list[str], chosen: str) -> None:
+    monkeypatch.setattr(choice, "HAS_PYNVML", pynvml)
+    monkeypatch.setattr(choice, "NvmlDriver", Nvml)
+    assert choice.open_driver(backend, commands({}, *installed)).backend == chosen
+
+
+@pytest.mark.parametrize(
+    ("backend", "kind", "message"),
+    [
+        (
+            "auto",
+            DriverAbsent,
+            "No usable NVIDIA driver: there is neither the command nvidia-smi nor the Python package nvidia-ml-py",
+        ),
+        ("nvidia_smi", DriverAbsent, "No usable NVIDIA driver: the command nvidia-smi was not found on this host"),
+        ("nvml", BadOption, "backend: 'nvml': the Python package nvidia-ml-py is not installed for "),
+    ],
+)
+def test_nothing_to_choose_from(
+    monkeypatch: pytest.MonkeyPatch, backend: str, kind: type[Exception], message: str
+) -> None:
+    monkeypatch.setattr(choice, "HAS_PYNVML", False)
+    with pytest.raises(kind) as failure:
+        choice.open_driver(backend, commands({}))
+    assert str(failure.value).startswith(message)
+
+
+def test_nvml_is_not_replaced_by_nvidia_smi_when_it_was_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choice, "HAS_PYNVML", False)
+    with pytest.raises(BadOption, match="install it there, or use backend nvidia_smi"):
+        choice.open_driver("nvml", commands({}, "nvidia-smi"))
