@@ -89,11 +89,11 @@ class Host(Observer):
             return Step(action.text, lambda: self._start(resolved), lambda: self._take_back_start(resolved))
         if action.kind == "limit" and seen.daemon:
             before = seen.daemon.limits
-            back = limits.commands(before, resolved.limits)
+            old_limits = limits.commands(before, resolved.limits)
             return Step(
                 action.text,
                 lambda: self._limit(resolved, before),
-                lambda: self._send(resolved.wish.pipe_directory, back),
+                lambda: self._send(resolved.wish.pipe_directory, old_limits),
             )
         raise AssertionError(f"no such step: {action}")
 
