@@ -98,7 +98,7 @@ def reboot(options: Namespace) -> int:
         state.reboots += 1
         for index in range(state.gpu_count):
             gpu = state.gpus[index]
-            gpu.lost = gpu.reset_needed = gpu.compute_mode = gpu.persistence = gpu.accounting = 0
+            gpu.lost = gpu.compute_mode = gpu.persistence = gpu.accounting = 0
             kept = state.models[gpu.model].mig_kept_over_reboot
             gpu.mig_current = gpu.mig_pending = gpu.mig_pending if kept else 0
             _clear(gpu.processes)

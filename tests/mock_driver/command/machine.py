@@ -103,6 +103,7 @@ def load_gpu(facts: Facts, gpu: layout.Gpu, minor: int, models: list[str]) -> No
     gpu.compute_mode = COMPUTE_MODES.index(mode)
     gpu.persistence = bool(facts.take("persistence_mode", False))
     gpu.mig_current = gpu.mig_pending = bool(facts.take("mig_mode", False))
+    gpu.reset = bool(facts.take("reset", True))
     gpu.mig_activation = error_code(facts.take("mig_activation", "SUCCESS"))
     facts.end()
 

@@ -47,7 +47,7 @@ def load_profile(facts: Facts, profile: layout.Profile, model: layout.Model, sli
     profile.compute_profile_count = len(compute)
     for place, (slices, most) in enumerate(compute.items()):
         full = slices == profile.compute_slices
-        multiprocessors = profile.multiprocessors if full else layout.UNKNOWN if slice_sm is None else slices * slice_sm
+        multiprocessors = profile.multiprocessors if full else 0 if slice_sm is None else slices * slice_sm
         profile.compute_profiles[place] = layout.ComputeProfile(
             nvml()["compute_instance_profiles"][f"{slices}_SLICE"],
             slices,
@@ -68,6 +68,10 @@ def load_mig(facts: Facts, model: layout.Model) -> None:
     model.mig_reset_needed = bool(facts.need("reset_needed"))
     model.mig_kept_over_reboot = bool(facts.need("kept_over_reboot"))
     model.mig_numbering_swapped = facts.choice("numbering", {"normal": 0, "swapped": 1})
+    engines = facts.inner("engines")
+    for field, key in (("decoders", "dec"), ("encoders", "enc"), ("jpegs", "jpeg"), ("ofas", "ofa")):
+        setattr(model, f"mig_{field}", engines.number(key))
+    engines.end()
     slice_sm = facts.take("compute_slice_sm")
     profiles = facts.inners("profiles")
     model.profile_count = len(profiles)

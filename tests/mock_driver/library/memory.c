@@ -19,7 +19,7 @@ static nvmlReturn_t memory(nvmlDevice_t device, struct memory *memory)
         memory->total = target.model->memory_mib * MIB;
         memory->reserved = target.model->memory_reserved_mib == UNKNOWN ? 0 : target.model->memory_reserved_mib * MIB;
     } else {
-        memory->total = target.model->profiles[target.gi->profile].memory_mib * MIB;
+        memory->total = target.profile->memory_mib * MIB;
         memory->reserved = 0;
     }
     if (memory->used > memory->total - memory->reserved) memory->used = memory->total - memory->reserved;

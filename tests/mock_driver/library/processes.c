@@ -41,10 +41,12 @@ static bool listed(const struct process *process, enum list list)
     }
 }
 
+/* Also for a GPU or compute instance. */
 static bool on_device(const struct process *process, const struct target *target)
 {
-    return target->kind == KIND_GPU ||
-           (process->gpu_instance == target->gpu_instance && process->compute_instance == target->compute_instance);
+    if (target->kind == KIND_GPU) return true;
+    return process->gpu_instance == target->gpu_instance &&
+           (target->kind == KIND_GPU_INSTANCE || process->compute_instance == target->compute_instance);
 }
 
 const struct process *process_next(const struct target *target, enum list list, unsigned int *at)
@@ -57,6 +59,15 @@ const struct process *process_next(const struct target *target, enum list list, 
         }
     }
     return NULL;
+}
+
+bool process_on(const struct target *target)
+{
+    for (unsigned int i = 0; i < MAX_PROCESSES; i++) {
+        const struct process *process = &target->gpu->processes[i];
+        if (process->pid && on_device(process, target) && alive(process->pid)) return true;
+    }
+    return false;
 }
 
 uint64_t process_memory(const struct target *target)
