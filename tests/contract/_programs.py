@@ -180,7 +180,7 @@ class Mps:
 
     def start(self, user: int | None = None, **variables: str) -> int:
         """Start a daemon in the background, which has to work; its process id."""
-        answer = self.run("-d", user=user, **variables)
+        answer = self.run("-d", user=user, timeout=TIMEOUT, **variables)
         assert (answer.complaints, answer.status) == ("", 0), answer
         pid = self.daemon()
         assert pid is not None

@@ -40,7 +40,9 @@ def start_machine(fresh_state: Callable[[str], Path], tmp_path: Path) -> Callabl
     """Start a machine by its name; it goes with the test's folder."""
 
     def start(name: str) -> MockedMachine:
-        return MockedMachine(shutil.copy(fresh_state(name), tmp_path / f"{name}.state"))
+        state = tmp_path / f"{name}.state"
+        shutil.copy(fresh_state(name), state)
+        return MockedMachine(state)
 
     return start
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from harness.machine import COLLECTIONS, PROGRAMS, UUIDS, Machine, Modules, Result
+from harness.machine import COLLECTIONS, UUIDS, Machine, Modules, Result
 from harness.playbook import play
 
 NewMachine = Callable[[str], Machine]
@@ -55,16 +55,6 @@ def machine_without_pynvml(modules_without_pynvml: Modules) -> Iterator[Machine]
     machine = Machine("a100-40gb-x2", modules_without_pynvml)
     yield machine
     machine.close()
-
-
-def hide_nvidia_smi(machine: Machine) -> None:
-    """Leave of PATH only what modules need."""
-    for program in ("timeout", "env", "python3"):
-        found = shutil.which(program, path=machine.environment["PATH"])
-        assert found
-        (machine.folder / "bin" / program).symlink_to(found)
-    (machine.folder / "bin" / "nvidia-cuda-mps-control").symlink_to(PROGRAMS / "nvidia-cuda-mps-control")
-    machine.environment["PATH"] = str(machine.folder / "bin")
 
 
 @BACKENDS
@@ -156,7 +146,7 @@ def test_without_pynvml_but_asked_for_it(machine_without_pynvml: Machine) -> Non
 
 
 def test_without_nvidia_smi(machine: Machine) -> None:
-    hide_nvidia_smi(machine)
+    machine.only("timeout")
     assert [gpu["uuid"] for gpu in info(machine)["gpus"]] == list(UUIDS)
     driver = info(machine, backend="nvidia_smi")["driver"]
     assert not driver["present"]
@@ -164,7 +154,7 @@ def test_without_nvidia_smi(machine: Machine) -> None:
 
 
 def test_without_any_means(machine_without_pynvml: Machine) -> None:
-    hide_nvidia_smi(machine_without_pynvml)
+    machine_without_pynvml.only("timeout")
     result = info(machine_without_pynvml)
     assert not result["driver"]["present"]
     assert result["driver"]["reason"] == "neither nvidia-smi nor the Python package nvidia-ml-py was found"

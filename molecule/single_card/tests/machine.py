@@ -12,8 +12,9 @@ from testinfra.host import Host
 
 UNIT = "nvidia-mps@single-card.service"
 PIPE_DIRECTORY = "/run/nvidia-mps/single-card"
-# As molecule/inventory.yml names them, by PCI address there for the second.
+# The same as in molecule/inventory.yml: the card that is shared, and its compute mode before that.
 SHARED = {"gpuops-deb12": 0, "gpuops-deb13": 1}
+MODE_BEFORE = {"gpuops-deb12": "Default", "gpuops-deb13": "Prohibited"}
 
 
 class Card(t.NamedTuple):
@@ -29,6 +30,7 @@ class Machine:
 
     def __init__(self, host: Host) -> None:
         self.host = host
+        self.name = host.check_output("cat /proc/sys/kernel/hostname")
 
     def cards(self) -> list[Card]:
         lines = self.host.check_output("nvidia-smi --query-gpu=index,uuid,compute_mode --format=csv,noheader")
@@ -36,7 +38,7 @@ class Machine:
         return [Card(int(number), uuid, mode) for number, uuid, mode in fields]
 
     def shared_card(self) -> Card:
-        return self.cards()[SHARED[self.host.check_output("cat /proc/sys/kernel/hostname")]]
+        return self.cards()[SHARED[self.name]]
 
     def control(self, *commands: str, prefix: str = "") -> str:
         """Ask the daemon; what it answers, one line a command."""

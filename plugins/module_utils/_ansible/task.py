@@ -22,7 +22,7 @@ COMMON: dict[str, t.Any] = {
 STATE: dict[str, t.Any] = {"state_directory": {"type": "path", "default": DEFAULT_STATE}}
 
 _GRACE = 2  # seconds between SIGTERM and SIGKILL
-_ENDED_BY_TIMEOUT = (124, 137)  # timeout(1)
+_ENDED_BY_TIMEOUT = (124, 137, -9)  # timeout(1); when it has to kill, it kills itself as well
 
 
 def run(specification: t.Mapping[str, t.Any], body: t.Callable[[AnsibleModule, Commands], dict[str, t.Any]]) -> None:

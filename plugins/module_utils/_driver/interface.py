@@ -5,8 +5,22 @@
 from __future__ import annotations
 
 import abc
+import typing as t
 
+from .._errors import GpuLost, InUse, PermissionMissing, SharingError
 from .._gpu import Gpu, System
+
+_REMEDIES: dict[type[SharingError], str] = {
+    PermissionMissing: "run as root (become: true)",
+    InUse: "end the processes that use it",
+    GpuLost: "reset the GPU or reboot the host",
+}
+
+
+def refusal(kind: type[SharingError], message: str, **details: t.Any) -> SharingError:
+    """Return the error for a refusal of the driver, with what can be done about it."""
+    remedy = _REMEDIES.get(kind)
+    return kind(f"{message}; {remedy}" if remedy else message, **details)
 
 
 class Driver(abc.ABC):

@@ -10,7 +10,7 @@ import typing as t
 from .._command import Answer, Commands
 from .._errors import CommandFailed, DriverAbsent, GpuLost, InUse, NotSupported, PermissionMissing, SharingError
 from .._gpu import Capability, Gpu, Mig, Process, System, kernel_pci
-from .interface import Driver
+from .interface import Driver, refusal
 
 FIELDS = (
     "index",
@@ -139,7 +139,8 @@ def _failed(action: str, answer: Answer) -> SharingError:
     kind = next((kind for text, kind in kinds if text in answer.text), CommandFailed)
     if _LOST.search(answer.text):
         kind = GpuLost
-    return kind(
+    return refusal(
+        kind,
         f"Cannot {action}: nvidia-smi says: {answer.text or 'nothing'} (exit status {answer.rc})",
         rc=answer.rc,
         stdout=answer.out,

@@ -11,7 +11,7 @@ import typing as t
 
 from .._errors import CommandFailed, DriverAbsent, GpuLost, InUse, NotSupported, PermissionMissing, SharingError
 from .._gpu import COMPUTE_MODE_BY_NUMBER, NUMBER_BY_COMPUTE_MODE, Capability, Gpu, Mig, Process, System, kernel_pci
-from .interface import Driver
+from .interface import Driver, refusal
 
 try:
     import pynvml
@@ -112,14 +112,14 @@ def _call(action: str, function: t.Callable[[], T]) -> T:
     try:
         return function()
     except pynvml.NVMLError as exc:
-        raise refusal(_code(exc), f"Cannot {action}: {exc}") from exc
+        code = _code(exc)
+        raise refusal(kind(code), f"Cannot {action}: {exc}", nvml_code=code) from exc
 
 
-def refusal(code: int, message: str) -> SharingError:
-    """Return the error that an NVML return code stands for."""
+def kind(code: int) -> type[SharingError]:
+    """Return which error an NVML return code stands for."""
     kinds: dict[int, type[SharingError]] = {3: NotSupported, 4: PermissionMissing, 19: InUse}
-    kind = GpuLost if code in _LOST else kinds.get(code, CommandFailed)
-    return kind(message, nvml_code=code)
+    return GpuLost if code in _LOST else kinds.get(code, CommandFailed)
 
 
 def _code(error: pynvml.NVMLError) -> int:

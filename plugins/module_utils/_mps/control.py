@@ -8,6 +8,7 @@ Its exit status says only whether a daemon took the words; what it prints, and w
 from __future__ import annotations
 
 import re
+import time
 import typing as t
 
 from .._command import Answer, Commands
@@ -18,6 +19,7 @@ from .live import Daemon, Server
 
 PROGRAM = process.CONTROL
 _ABSENT = re.compile(r"Cannot find MPS control daemon process")
+_TURNED_AWAY = re.compile(r"Cannot send command to MPS control daemon process")
 _REFUSED = re.compile(r"privilege|Invalid|Unknown command", re.IGNORECASE)
 _PERCENTAGE = re.compile(r"^(\d+)\.(\d)\d*$")
 _SEPARATOR = "get_default_active_thread_percentage"
@@ -31,8 +33,21 @@ class Control:
         self._commands = commands
         self.pipe_directory = pipe_directory
 
-    def _ask(self, lines: t.Sequence[str], limit: float | None = None) -> Answer | None:
-        """Send commands; None when no daemon answers there."""
+    def _ask(self, lines: t.Sequence[str], limit: float | None = None, speaks: bool = False) -> Answer | None:
+        """Send commands; None when no daemon answers there. ``speaks``: the answer to them cannot be empty.
+
+        The daemon has one front end at a time and turns others away, now and then without a word (535, 550): try again.
+        """
+        deadline = time.monotonic() + self._commands.timeout
+        while True:
+            answer = self._ask_once(lines, limit)
+            if answer is None or not (_TURNED_AWAY.search(answer.text) or (speaks and not answer.text)):
+                return answer
+            if time.monotonic() > deadline:
+                raise CommandTimeout(self._hung(lines), pipe_directory=self.pipe_directory)
+            time.sleep(0.05)  # nothing tells when the other front end goes
+
+    def _ask_once(self, lines: t.Sequence[str], limit: float | None) -> Answer | None:
         program = self._commands.which(PROGRAM)
         if program is None:
             return None
@@ -54,6 +69,7 @@ class Control:
             + (f" (pid {pid})" if pid else "")
             + f" did not answer '{lines[0]}' in time."
         )
+        text += " Another front end may be connected to it, and it has one at a time."
         servers = process.children(pid) if pid else ()
         if servers:
             pids = ", ".join(map(str, servers))
@@ -63,7 +79,7 @@ class Control:
     def _many(self, questions: t.Sequence[str]) -> list[list[str]] | None:
         """Ask several questions in one go; return the lines of each answer (some answer nothing, so a known one stands between)."""
         lines = [line for question in questions for line in (question, _SEPARATOR)]
-        answer = self._ask(lines)
+        answer = self._ask(lines, speaks=True)
         if answer is None:
             return None
         answers: list[list[str]] = [[]]
@@ -86,7 +102,7 @@ class Control:
         if holder is None:
             return None
         found = process.inspect(holder)
-        percentage = self._ask([_SEPARATOR, "get_server_list"])
+        percentage = self._ask([_SEPARATOR, "get_server_list"], speaks=True)
         if found is None or percentage is None:
             return None
         lines = [line.strip() for line in percentage.out.splitlines() if line.strip()]
@@ -133,7 +149,7 @@ class Control:
 
     def send(self, lines: t.Sequence[str]) -> None:
         """Send setters. No error means only that none was refused in words: read the values back."""
-        answer = self._ask(lines)
+        answer = self._ask([*lines, _SEPARATOR], speaks=True)
         if answer is None:
             raise CommandFailed(f"No MPS control daemon answers on {self.pipe_directory}")
         if _REFUSED.search(answer.text):

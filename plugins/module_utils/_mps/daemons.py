@@ -11,7 +11,7 @@ from .._command import Commands
 from .._convergence import store
 from .._convergence.steps import Step, carry_out
 from .._driver.interface import Driver
-from .._errors import CommandTimeout, DoesNotFit, NotReadBack, StateUnreadable
+from .._errors import CommandTimeout, DoesNotFit, NotReadBack, SharingError, StateUnreadable
 from .._gpu import Gpu
 from . import directories, files, limits, process, record
 from .control import PROGRAM, Control, missing_program
@@ -35,6 +35,7 @@ class Host:
         self._stop_timeout = stop_timeout
         self._systemd = Systemd(commands)
         self._memory = Memory({}, {})
+        self._made: set[str] = set()
 
     # --- read
 
@@ -147,7 +148,7 @@ class Host:
                 lambda: self._write(name, seen.files, memory),
             )
         if action.kind == "start":
-            return Step(action.text, lambda: self._start(resolved), lambda: self._stop(name, None, self._memory))
+            return Step(action.text, lambda: self._start(resolved), lambda: self._take_back_start(resolved))
         if action.kind == "limit" and seen.daemon:
             before = seen.daemon.limits
             return Step(
@@ -203,11 +204,25 @@ class Host:
     def _start(self, resolved: Resolved) -> None:
         wish = resolved.wish
         control = Control(self._commands, wish.pipe_directory)
+        if not os.path.isdir(wish.pipe_directory):
+            self._made.add(wish.pipe_directory)
         if self._service == "systemd":
             self._systemd.start(wish.name)
         else:
             directories.make(wish.pipe_directory, wish.log_directory)
-            control.launch(files.environment(resolved))
+            try:
+                control.launch(files.environment(resolved))
+            except SharingError:
+                self._clear(wish.pipe_directory)
+                raise
+        try:
+            self._first_words(resolved, control)
+        except SharingError:
+            self._break_off(resolved)
+            raise
+
+    def _first_words(self, resolved: Resolved, control: Control) -> None:
+        wish = resolved.wish
         daemon = control.read()
         if daemon is None:
             raise NotReadBack(
@@ -216,6 +231,26 @@ class Host:
         known = self._memory.daemons[wish.name]._replace(pid=daemon.pid, started=daemon.started)
         self._remember(self._memory._replace(daemons={**self._memory.daemons, wish.name: known}))
         self._limit(resolved, daemon.limits)
+
+    def _break_off(self, resolved: Resolved) -> None:
+        """End a daemon that was started just now, whether it listens to words or not."""
+        pipe = resolved.wish.pipe_directory
+        pid = process.lock_holder(pipe)
+        started = process.start_time(pid) if pid else None
+        if self._service == "systemd":
+            self._systemd.stop(resolved.wish.name)
+        elif pid and started is not None:
+            process.end(pid, started, self._stop_timeout)
+        self._clear(pipe)
+
+    def _take_back_start(self, resolved: Resolved) -> None:
+        self._stop(resolved.wish.name, None, self._memory)
+        self._clear(resolved.wish.pipe_directory)
+
+    def _clear(self, pipe: str) -> None:
+        """Remove a pipe directory that was not there before this run; with systemd, directories are the unit's."""
+        if pipe in self._made and self._service != "systemd":
+            directories.remove_pipe(pipe)
 
     def _limit(self, resolved: Resolved, now: limits.Limits) -> None:
         self._send(resolved.wish.pipe_directory, limits.commands(resolved.limits, now))

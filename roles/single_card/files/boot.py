@@ -30,7 +30,7 @@ def execute(
     command = ["timeout", "-k", "2", f"{bound:g}", *argv]
     variables = {**os.environ, "LC_ALL": "C", **(environment or {})}
     done = subprocess.run(command, input=stdin, env=variables, capture_output=True, text=True, check=False)
-    if done.returncode in (124, 137):
+    if done.returncode in (124, 137, -9):  # timeout(1); when it has to kill, it kills itself as well
         raise CommandTimeout(f"'{' '.join(argv)}' did not end within {bound:g} s")
     return Answer(done.returncode, done.stdout, done.stderr)
 

@@ -136,11 +136,12 @@ class Machine:
         return [entry["compute_mode"] for entry in self.run("nvidia_gpu_info")["gpus"]]
 
     @contextlib.contextmanager
-    def untouched(self) -> Iterator[None]:
-        """Fail if the block changes anything that can be seen from outside."""
+    def untouched(self, attempts: int = 0) -> Iterator[None]:
+        """Fail if the block changes anything that can be seen from outside; so many calls of setters are to be refused."""
         before = snapshot.take(self.folder)
         yield
         after = snapshot.take(self.folder)
+        before["setter_calls"] += attempts
         before.pop("calls"), after.pop("calls")
         for seen in (before, after):
             seen["files"].pop("var", None)  # the lock may be the first thing in it
@@ -225,6 +226,25 @@ class Machine:
         )
         return done.stdout + done.stderr
 
+    def _log(self, name: str) -> Path:
+        return self.folder / "log" / name / "control.log"
+
+    def log(self, name: str = "render") -> str:
+        """What a control daemon wrote down."""
+        return self._log(name).read_text()
+
+    def await_log(self, text: str, times: int = 1, name: str = "render") -> None:
+        """Wait until a control daemon's log holds a text so many times."""
+        with subprocess.Popen(
+            ["tail", "-n", "+1", "-f", str(self._log(name))], stdout=subprocess.PIPE, text=True
+        ) as log:
+            assert log.stdout
+            for line in log.stdout:
+                times -= text in line
+                if not times:
+                    break
+            log.kill()
+
     def launch(self, name: str = "render") -> None:
         """Start a control daemon by hand."""
         environment = {
@@ -251,13 +271,31 @@ class Machine:
         path.write_text(f"#!/bin/sh\n{script}\n")
         path.chmod(0o755)
 
+    def programs(self, name: str) -> list[int]:
+        """The living processes of a program."""
+        return [pid for pid, _environment in snapshot.processes(self.folder) if name in snapshot.command(pid)]
+
+    def files(self) -> dict[str, str]:
+        """What lies in this machine's directories."""
+        seen = snapshot.files(self.folder)
+        seen.pop("var", None)  # the lock may be the first thing in it
+        return seen
+
     def daemons(self) -> list[int]:
         """The control daemons of this machine."""
         return snapshot.daemons(self.folder)
 
+    def only(self, *programs: str) -> None:
+        """Leave no program on PATH but these."""
+        for name in programs:
+            found = shutil.which(name, path=self.environment["PATH"])
+            assert found, name
+            (self.folder / "bin" / name).symlink_to(found)
+        self.environment["PATH"] = str(self.folder / "bin")
+
     @staticmethod
-    def kill(pid: int, number: int = signal.SIGKILL) -> None:
-        """End a process and wait until it is gone."""
+    def wait(pid: int, number: int = 0) -> None:
+        """Wait until a process is gone, after a signal if one is given."""
         try:
             handle = os.pidfd_open(pid)
         except ProcessLookupError:
@@ -265,8 +303,14 @@ class Machine:
         try:
             signal.pidfd_send_signal(handle, number)
             assert select.select([handle], [], [], PATIENCE)[0], f"process {pid} does not end"
+        except ProcessLookupError:
+            pass
         finally:
             os.close(handle)
+
+    def kill(self, pid: int) -> None:
+        """End a process."""
+        self.wait(pid, signal.SIGKILL)
 
     def close(self) -> None:
         """End what was started here, and remove the folder."""

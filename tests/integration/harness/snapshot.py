@@ -60,8 +60,13 @@ def daemons(folder: Path) -> list[int]:
 
 def is_daemon(pid: int) -> bool:
     """Whether a process is a control daemon, not its front end."""
-    arguments = _read(f"/proc/{pid}/cmdline").split("\0")
-    return "-d" in arguments and CONTROL in (os.path.basename(argument) for argument in arguments[:2])
+    arguments = command(pid)
+    return CONTROL in arguments[:2] and "-d" in arguments
+
+
+def command(pid: int) -> list[str]:
+    """A process's command line, programs without their folders."""
+    return [os.path.basename(argument) for argument in _read(f"/proc/{pid}/cmdline").split("\0")]
 
 
 def processes(folder: Path) -> list[tuple[int, dict[str, str]]]:

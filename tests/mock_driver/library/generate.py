@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import subprocess
 import sys
@@ -140,7 +141,10 @@ def main() -> None:
     }
     options.build.mkdir(parents=True, exist_ok=True)
     for file, text in outputs.items():
-        (options.build / file).write_text(text)
+        # In one step: another build may be reading.
+        own = options.build / f"{file}.{os.getpid()}"
+        own.write_text(text)
+        own.replace(options.build / file)
 
 
 if __name__ == "__main__":

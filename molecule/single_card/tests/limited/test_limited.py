@@ -1,6 +1,6 @@
 # Copyright (c) 2026 gpuops.sharing contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""After the limits were changed in place."""
+"""After limits and unit were changed in place, without a restart."""
 
 from __future__ import annotations
 
@@ -16,6 +16,11 @@ def test_killed_daemon_comes_back_with_the_new_limits(machine: Machine) -> None:
     machine.host.check_output(f"kill -9 {killed}")
     assert await_true(lambda: machine.unit("ActiveState") == "active" and machine.unit("MainPID") != killed)
     assert machine.limits() == "25.0\n4G"
+
+
+def test_systemd_knows_the_new_unit(machine: Machine) -> None:
+    assert "# older" not in machine.host.file("/etc/systemd/system/nvidia-mps@.service").content_string
+    assert machine.unit("NeedDaemonReload") == "no"
 
 
 def test_lock_is_out_of_other_users_reach(machine: Machine) -> None:

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import pytest
-from machine import PIPE_DIRECTORY, UNIT, Machine
+from machine import MODE_BEFORE, PIPE_DIRECTORY, UNIT, Machine
 
 
 @pytest.mark.parametrize(
@@ -32,5 +32,9 @@ def test_no_daemon_runs(machine: Machine) -> None:
     assert machine.host.process.filter(fname="nvidia-cuda-mps") == []
 
 
-def test_all_cards_are_in_the_default_mode(machine: Machine) -> None:
-    assert [card.compute_mode for card in machine.cards()] == ["Default", "Default"]
+def test_cards_are_in_their_mode_from_before(machine: Machine) -> None:
+    shared = machine.shared_card()
+    assert {card.number: card.compute_mode for card in machine.cards()} == {
+        shared.number: MODE_BEFORE[machine.name],
+        1 - shared.number: "Default",
+    }

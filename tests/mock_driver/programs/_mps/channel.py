@@ -62,6 +62,15 @@ class Channel:
             raise Closed("end of file")
         return packet[:1], os.fsdecode(packet[1:])
 
+    def ended(self) -> bool:
+        """Whether the other side has gone, with nothing left to read."""
+        try:
+            return not self.socket.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
+
     def peer(self) -> tuple[int, int]:
         """Process id and user id of the other side, as the kernel knows them."""
         data = self.socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)

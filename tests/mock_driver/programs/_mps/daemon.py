@@ -106,6 +106,8 @@ class Daemon:
     def _greet(self, connection: Channel) -> None:
         self._selector.unregister(connection)
         kind = self._receive(connection)[0]
+        if self._ui is not None and self._ui.ended():
+            self._close_ui()
         if kind == channel.UI and self._ui is None:
             self.log("NEW UI")
             self._ui = connection

@@ -49,19 +49,21 @@ def _run(arguments: list[str]) -> int:
     sections = log.sections(found["display"]) if "display" in found else []
     devices = selection.select(nvml, found.get("id"))
     write = sys.stdout.write
-    if "compute_mode" in found:
-        modify.compute_mode(write, devices, found["as:compute_mode"], found["compute_mode"], wrong == _machine.LIE)
-    elif "persistence_mode" in found:
-        option, value = found["as:persistence_mode"], found["persistence_mode"]
-        modify.persistence_mode(write, devices, option, value, wrong == _machine.LIE)
-    elif "query_gpu" in found:
+    lie = wrong == _machine.LIE
+    for name, change in modify.CHANGES.items():
+        if name in found:
+            change(write, devices, found["as:" + name], found[name], lie)
+            return 0
+    if "query_gpu" in found:
         write(query.gpus(nvml, devices, found["query_gpu"], found["format"]))
     elif "query_compute_apps" in found:
         write(query.compute_apps(nvml, devices, found["query_compute_apps"], found["format"]))
     elif "xml" in found:
         write(xml.text(nvml, devices))
-    elif "query" in found:
+    elif "display" in found:
         write(log.text(nvml, devices, sections))
+    elif "query" in found:
+        raise Stop("mock nvidia-smi: option -q is known to this stand-in only together with -d or -x\n", 2)
     else:
         write(table.text(nvml, devices))
     return 0

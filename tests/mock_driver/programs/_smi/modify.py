@@ -1,6 +1,6 @@
 # Copyright (c) 2026 gpuops.sharing contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""-c and -pm. As with the real one, exit status 0 does not mean that a card was changed."""
+"""-c, -pm and -mig. As with the real one, exit status 0 does not mean that a card was changed."""
 
 from __future__ import annotations
 
@@ -15,6 +15,17 @@ _EXCLUSIVE_THREAD = 1
 _SWITCH = ("DISABLED", "ENABLED")
 _WARNING = "Treating as warning and moving on.\n"
 _EARLY = "Terminating early due to previous errors.\n"
+
+_IN_USE = (
+    "{} is currently being used by one or more other processes (e.g. CUDA application or a monitoring application such "
+    "as another instance of nvidia-smi). Please first kill all processes using the device and retry the command or "
+    "reboot the system to make MIG mode effective.\n"
+)
+_RESET = "Reboot the system or try nvidia-smi --gpu-reset to make MIG mode effective on GPU {}\n"
+_NOT_PERSISTENT = (
+    "\nWarning: persistence mode is disabled on device {}. See the Known Issues section of the nvidia-smi(1) man page for "
+    "more information. Run with [--help | -h] switch to get more information on how to enable persistence mode.\n"
+)
 
 Write = Callable[[str], object]
 
@@ -108,3 +119,30 @@ def persistence_mode(write: Write, devices: list[Device], option: str, value: st
     for device in devices:
         _set_persistence_mode(write, device, wanted, lie)
     write("All done.\n")
+
+
+def _set_mig_mode(write: Write, device: Device, wanted: bool, lie: bool) -> None:
+    bus_id = device.bus_id()
+    verb = "enable" if wanted else "disable"
+    try:
+        activation = 0 if lie else device.set_mig_mode(wanted)
+    except NvmlError as error:
+        _failed(write, f"Unable to {verb} MIG Mode for GPU {bus_id}", error.code)
+        return
+    if activation:
+        write(f"Warning: MIG mode is in pending {verb} state for GPU {bus_id}:{errors.text(activation)}\n")
+        write(_IN_USE.format(bus_id) if activation == errors.IN_USE else _RESET.format(bus_id))
+        return
+    write(f"{verb.capitalize()}d MIG Mode for GPU {bus_id}\n")
+    if not device.persistence_mode():
+        write(_NOT_PERSISTENT.format(bus_id))
+
+
+def mig_mode(write: Write, devices: list[Device], option: str, value: str, lie: bool) -> None:
+    wanted = bool(_number(option, value, _SWITCH, "MIG Mode"))
+    for device in devices:
+        _set_mig_mode(write, device, wanted, lie)
+    write("All done.\n")
+
+
+CHANGES = {"compute_mode": compute_mode, "persistence_mode": persistence_mode, "mig_mode": mig_mode}

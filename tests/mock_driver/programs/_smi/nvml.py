@@ -136,6 +136,12 @@ class Device:
         self._call("GetMigMode", byref(current), byref(pending))
         return bool(current.value), bool(pending.value)
 
+    def set_mig_mode(self, enabled: bool) -> int:
+        """Returns NVML's code for whether the mode is in force already (0) or pending, and why."""
+        activation = c_uint()
+        self._call("SetMigMode", c_uint(enabled), byref(activation))
+        return activation.value
+
     def number(self, function: str, *arguments: int) -> int:
         """Any reading that is one unsigned number."""
         return self._number(function, *(c_uint(argument) for argument in arguments))
@@ -189,7 +195,7 @@ class Nvml:
         try:
             self.call("nvmlInitWithFlags", c_uint(0))
         except NvmlError as error:
-            raise _init_failed(error.code) from None
+            raise _init_failed(error.code, self) from None
 
     def call(self, function: str, *arguments: Any) -> None:
         code = getattr(self._library, function)(*arguments)
@@ -214,6 +220,9 @@ class Nvml:
     def driver_version(self) -> str:
         return self._system_text("nvmlSystemGetDriverVersion")
 
+    def library_version(self) -> str:
+        return self._system_text("nvmlSystemGetNVMLVersion")
+
     def cuda_version(self) -> str:
         version = c_int()
         self.call("nvmlSystemGetCudaDriverVersion_v2", byref(version))
@@ -234,7 +243,7 @@ def _missing() -> Stop:
     )
 
 
-def _init_failed(code: int) -> Stop:
+def _init_failed(code: int, nvml: Nvml) -> Stop:
     if code == errors.LIBRARY_NOT_FOUND:
         return _missing()
     if code == errors.DRIVER_NOT_LOADED:
@@ -243,4 +252,8 @@ def _init_failed(code: int) -> Stop:
             "NVIDIA driver is installed and running.\n\n",
             code,
         )
-    return Stop(f"Failed to initialize NVML: {errors.value(code)}\n", errors.status(code))
+    text = f"Failed to initialize NVML: {errors.value(code)}\n"
+    if code == errors.VERSION_MISMATCH:
+        # "12.535.309.01" is shown as 535.309.
+        text += "NVML library version: " + ".".join(nvml.library_version().split(".")[1:3]) + "\n"
+    return Stop(text, errors.status(code))

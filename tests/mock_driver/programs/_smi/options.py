@@ -22,12 +22,15 @@ _SPELLINGS = {
     "--compute-mode": "compute_mode",
     "-pm": "persistence_mode",
     "--persistence-mode": "persistence_mode",
+    "-mig": "mig_mode",
+    "--multi-instance-gpu": "mig_mode",
     "--query-gpu": "query_gpu",
     "--query-compute-apps": "query_compute_apps",
     "--format": "format",
 }
 _FLAGS = {"list", "query", "xml"}
-_ACTIONS = ("compute_mode", "persistence_mode", "query_gpu", "query_compute_apps")
+_MODIFIERS = ("compute_mode", "persistence_mode", "mig_mode")
+_QUERIES = ("query_gpu", "query_compute_apps")
 
 
 def parse(arguments: list[str]) -> dict[str, str]:
@@ -54,12 +57,13 @@ def parse(arguments: list[str]) -> dict[str, str]:
 def _check(found: dict[str, str]) -> None:
     """The combinations that nvidia-smi refuses."""
     if "list" in found:
-        for name in ("id", "query", "xml", "display", *_ACTIONS):
+        for name in ("id", "query", "xml", "display", *_MODIFIERS, *_QUERIES):
             if name in found:
                 raise Stop(f"ERROR: Option {found['as:' + name]} is not valid for this command. {_HELP}", 2)
-    if "compute_mode" in found and "persistence_mode" in found:
+    modifiers = [name for name in _MODIFIERS if name in found]
+    if len(modifiers) > 1:
         raise Stop("Invalid combination of input arguments. Only one device modification may be done at a time.\n\n", 2)
-    if "query_gpu" in found and "query_compute_apps" in found:
+    if all(query in found for query in _QUERIES):
         raise Stop("Only one --query-* switch can be used at a time.\n", 2)
     if "xml" in found and "query" not in found:
         raise Stop(
@@ -79,13 +83,11 @@ def _check(found: dict[str, str]) -> None:
             "flags.\n",
             2,
         )
-    if "query" in found and "xml" not in found and "display" not in found:
-        raise Stop("mock nvidia-smi: option -q is known to this stand-in only together with -d or -x\n", 2)
-    for query in ("query", "query_gpu", "query_compute_apps"):
-        if query in found and ("compute_mode" in found or "persistence_mode" in found):
+    for query in ("query", *_QUERIES):
+        if query in found and modifiers:
             asked = found["as:" + query] + (f"={found[query]}" if found[query] else "")
             raise Stop(f"ERROR: Option {asked} is not recognized. {_HELP}", 255)
-    if ("query_gpu" in found or "query_compute_apps" in found) and "format" not in found:
+    if any(query in found for query in _QUERIES) and "format" not in found:
         raise Stop(f'"--format=" switch is missing. {_HELP}', 2)
 
 

@@ -66,6 +66,7 @@ _GPU = _known(
         Field("compute_mode", lambda row: reading.compute_mode(row.device)),
         Field("compute_cap", lambda row: reading.capability(row.device)),
         Field("persistence_mode", lambda row: reading.enabled(row.device.persistence_mode())),
+        Field("accounting.mode", lambda row: reading.enabled(bool(row.device.number("GetAccountingMode")))),
         Field("memory.total", lambda row: row.device.memory().total, "MiB"),
         Field("memory.used", lambda row: row.device.memory().used, "MiB"),
         Field("memory.free", lambda row: row.device.memory().free, "MiB"),

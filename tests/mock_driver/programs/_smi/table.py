@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from _smi import reading
-from _smi.errors import NOT_SUPPORTED, NvmlError
+from _smi import errors, reading
+from _smi.errors import NvmlError
 from _smi.nvml import Device, Nvml
 
 # What the stand-in calls itself in the table's head.
@@ -39,12 +39,12 @@ def _short(read: Callable[[], object]) -> str:
     try:
         return str(read())
     except NvmlError as error:
-        return "N/A" if error.code == NOT_SUPPORTED else "ERR!"
+        return "N/A" if error.code == errors.NOT_SUPPORTED else "ERR!"
 
 
 def _persistence(device: Device) -> str:
-    state = _short(device.persistence_mode)
-    return {"True": "    On  ", "False": "    Off "}.get(state, f"{state:>6}  ")
+    shown = {"True": "    On  ", "False": "    Off ", "N/A": "   N/A  ", "ERR!": "   ERR! "}
+    return shown[_short(device.persistence_mode)]
 
 
 def _switch(read: Callable[[], object]) -> str:
@@ -61,8 +61,8 @@ def _power(device: Device) -> str:
 def _memory(device: Device) -> str:
     try:
         memory = device.memory()
-    except NvmlError:
-        return f"{reading.mebibytes(lambda: device.memory().used):<20}"
+    except NvmlError as error:
+        return f"{errors.text(error.code):<20}"
     used = f"{memory.used}MiB"
     total = f"{memory.total}MiB"
     return f"{used:>9} / {total}".rjust(20)
@@ -81,7 +81,7 @@ def _gpu(device: Device) -> str:
     mig_mode = _short(lambda: mig[str(device.mig_mode()[0])])
     heat = f"{temperature}C" if temperature.isdigit() else temperature
     return (
-        f"| {_short(device.index):>3}  {reading.or_reason(device.name):<27.27}{_persistence(device)}"
+        f"| {_short(device.index):>3}  {_short(device.name):<27.27}{_persistence(device)}"
         f"| {bus_id} {display:>3} | {_short(device.ecc_errors):>20} |\n"
         f"| {f'{fan}%' if fan.isdigit() else fan:>3} {heat:>5} {state:>5}{_power(device):>24} "
         f"| {_memory(device)} | {f'{used}%' if used.isdigit() else used:>7} {mode:>12} |\n"

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import typing as t
+
 import pytest
 from ansible_collections.gpuops.sharing.plugins.module_utils import _errors
 from ansible_collections.gpuops.sharing.plugins.module_utils._command import Answer
@@ -45,7 +47,7 @@ BUSY = """GPU 00000000:07:00.0
 """
 
 
-def driver(**answers: Answer) -> NvidiaSmiDriver:
+def driver(answers: dict[str, Answer]) -> NvidiaSmiDriver:
     return NvidiaSmiDriver(commands(answers), "/usr/bin/nvidia-smi")
 
 
@@ -69,7 +71,7 @@ def test_a_field_that_the_driver_cannot_tell_is_unknown_and_nothing_else(unknown
             with pytest.raises(_errors.CommandFailed, match="Cannot understand what nvidia-smi says of a GPU"):
                 nvidia_smi.parse_gpu(line)
             continue
-        changes = {
+        changes: dict[str, dict[str, t.Any]] = {
             "uuid": {"uuid": None, "error": f"nvidia-smi gives no UUID for it: {unknown}"},
             "pci.bus_id": {"pci_bus_id": None},
             "name": {"name": None},
@@ -79,8 +81,8 @@ def test_a_field_that_the_driver_cannot_tell_is_unknown_and_nothing_else(unknown
             "persistence_mode": {"persistence_mode": None},
             "mig.mode.current": {"mig": nothing.mig},
             "mig.mode.pending": {},
-        }[field]
-        assert nvidia_smi.parse_gpu(line) == A100._replace(**changes), field
+        }
+        assert nvidia_smi.parse_gpu(line) == A100._replace(**changes[field]), field
 
 
 @pytest.mark.parametrize("number", range(1, len(nvidia_smi.FIELDS)))
@@ -185,11 +187,11 @@ def test_processes(text: str, processes: dict[str, tuple[Process, ...]]) -> None
 def test_gpus_with_their_processes() -> None:
     answers = {**answering(QUERY, f"{FIRST}\n{SECOND}\n"), **answering("-i 0,1 -q -d PIDS", HEAD + BUSY + IDLE)}
     busy = A100._replace(processes=(Process(2298, "/usr/bin/python3", 500, "C"),))
-    assert driver(**answers).gpus() == [busy, SECOND_A100]
+    assert driver(answers).gpus() == [busy, SECOND_A100]
 
 
 def test_no_gpu() -> None:
-    assert driver(**answering(QUERY, "No devices were found\n", rc=6)).gpus() == []
+    assert driver(answering(QUERY, "No devices were found\n", rc=6)).gpus() == []
 
 
 def test_one_lost_gpu_hides_no_other() -> None:
@@ -204,7 +206,7 @@ def test_one_lost_gpu_hides_no_other() -> None:
         index=1,
         error="Unable to determine the device handle for GPU1: GPU is lost. Reboot the system to recover this GPU",
     )
-    assert driver(**answers).gpus() == [A100, lost]
+    assert driver(answers).gpus() == [A100, lost]
 
 
 def test_a_gpu_that_requires_a_reset_is_asked_for_no_processes() -> None:
@@ -212,7 +214,7 @@ def test_a_gpu_that_requires_a_reset_is_asked_for_no_processes() -> None:
         **answering(QUERY, f"{FIRST}\n{SECOND.replace('Default', '[GPU requires reset]')}\n"),
         **answering("-i 0 -q -d PIDS", HEAD),
     }
-    assert [gpu.error for gpu in driver(**answers).gpus()] == [None, "GPU requires reset"]
+    assert [gpu.error for gpu in driver(answers).gpus()] == [None, "GPU requires reset"]
 
 
 @pytest.mark.parametrize(
@@ -226,7 +228,7 @@ def test_a_gpu_that_requires_a_reset_is_asked_for_no_processes() -> None:
 )
 def test_no_driver(rc: int, words: str) -> None:
     with pytest.raises(_errors.DriverAbsent) as failure:
-        driver(**answering(QUERY, words, rc)).gpus()
+        driver(answering(QUERY, words, rc)).gpus()
     assert failure.value.details == {"reason": words}
 
 
@@ -235,11 +237,11 @@ def test_an_old_driver_that_does_not_know_a_field() -> None:
         _errors.CommandFailed,
         match=r'nvidia-smi says: Field "compute_cap" is not a valid field to query. \(exit status 2\)',
     ):
-        driver(**answering(QUERY, 'Field "compute_cap" is not a valid field to query.\n', 2)).gpus()
+        driver(answering(QUERY, 'Field "compute_cap" is not a valid field to query.\n', 2)).gpus()
 
 
 def test_versions() -> None:
-    system = driver(**answering("-q -d COMPUTE", HEAD)).system()
+    system = driver(answering("-q -d COMPUTE", HEAD)).system()
     assert (system.driver_version, system.cuda_version) == ("535.309.01", "12.2")
 
 
@@ -248,16 +250,16 @@ SAME = answering("-i 0 --query-gpu=uuid,index --format=csv,noheader", f"{A100.uu
 
 
 def test_a_mode_is_read_back() -> None:
-    assert driver(**answering(MODE, f"{A100.uuid}, Exclusive_Process\n")).compute_mode(A100) == "exclusive_process"
+    assert driver(answering(MODE, f"{A100.uuid}, Exclusive_Process\n")).compute_mode(A100) == "exclusive_process"
 
 
 def test_a_mode_that_has_no_name_is_read_back_as_it_is() -> None:
-    assert driver(**answering(MODE, f"{A100.uuid}, [Unknown Error]\n")).compute_mode(A100) == "[Unknown Error]"
+    assert driver(answering(MODE, f"{A100.uuid}, [Unknown Error]\n")).compute_mode(A100) == "[Unknown Error]"
 
 
 def test_an_index_that_means_another_gpu_by_now() -> None:
     with pytest.raises(_errors.GpuLost, match=f"is gone: GPU 0 is {SECOND_A100.uuid} now; run again$"):
-        driver(**answering(MODE, f"{SECOND_A100.uuid}, Default\n")).compute_mode(A100)
+        driver(answering(MODE, f"{SECOND_A100.uuid}, Default\n")).compute_mode(A100)
 
 
 @pytest.mark.parametrize(
@@ -268,32 +270,31 @@ def test_an_index_that_means_another_gpu_by_now() -> None:
     ],
 )
 def test_a_mode_is_set(words: str) -> None:
-    driver(**SAME, **answering("-i 0 -c PROHIBITED", f"{words}\nAll done.\n")).set_compute_mode(A100, "prohibited")
+    driver({**SAME, **answering("-i 0 -c PROHIBITED", f"{words}\nAll done.\n")}).set_compute_mode(A100, "prohibited")
 
 
 REFUSED = "Unable to set the compute mode for GPU 00000000:07:00.0: {}\nTerminating early due to previous errors.\n"
+ON_MIG = "Setting compute mode to PROHIBITED is not supported on a MIG-enabled device."
 MOVING_ON = "Unable to set the compute mode for GPU 00000000:07:00.0: Not Supported\nTreating as warning and moving on.\nAll done.\n"
 
 
 @pytest.mark.parametrize(
-    ("rc", "words", "kind"),
+    ("rc", "words", "kind", "end"),
     [
-        (4, REFUSED.format("Insufficient Permissions"), _errors.PermissionMissing),
-        (19, REFUSED.format("In use by another client"), _errors.InUse),
-        (15, REFUSED.format("GPU is lost"), _errors.GpuLost),
-        (2, REFUSED.format("Invalid Argument"), _errors.CommandFailed),
-        (255, REFUSED.format("Unknown Error"), _errors.CommandFailed),
-        (0, MOVING_ON, _errors.NotSupported),
-        (
-            0,
-            "Setting compute mode to PROHIBITED is not supported on a MIG-enabled device.\n" + MOVING_ON,
-            _errors.NotSupported,
-        ),
+        (4, REFUSED.format("Insufficient Permissions"), _errors.PermissionMissing, "; run as root (become: true)"),
+        (19, REFUSED.format("In use by another client"), _errors.InUse, "; end the processes that use it"),
+        (15, REFUSED.format("GPU is lost"), _errors.GpuLost, "; reset the GPU or reboot the host"),
+        (2, REFUSED.format("Invalid Argument"), _errors.CommandFailed, "(exit status 2)"),
+        (255, REFUSED.format("Unknown Error"), _errors.CommandFailed, "(exit status 255)"),
+        (255, "", _errors.CommandFailed, "nvidia-smi says: nothing (exit status 255)"),
+        (0, MOVING_ON, _errors.NotSupported, "All done."),
+        (0, f"{ON_MIG}\n{MOVING_ON}", _errors.NotSupported, "All done."),
     ],
 )
-def test_a_mode_is_refused(rc: int, words: str, kind: type[_errors.SharingError]) -> None:
-    with pytest.raises(kind) as failure:
-        driver(**SAME, **answering("-i 0 -c PROHIBITED", words, rc)).set_compute_mode(A100, "prohibited")
+def test_a_mode_is_refused(rc: int, words: str, kind: type[_errors.SharingError], end: str) -> None:
+    with pytest.raises(_errors.SharingError) as failure:
+        driver({**SAME, **answering("-i 0 -c PROHIBITED", words, rc)}).set_compute_mode(A100, "prohibited")
     assert type(failure.value) is kind
     assert failure.value.message.startswith(f"Cannot set the compute mode of {A100.label} to prohibited: ")
-    assert words.splitlines()[0] in failure.value.message
+    assert "".join(words.splitlines()[:1]) in failure.value.message
+    assert failure.value.message.endswith(end)

@@ -40,9 +40,15 @@ class Host(t.NamedTuple):
 
     def with_clients(self, name: str, *clients: int, users: tuple[int, ...] = (0,)) -> Host:
         """The same host, with clients of a running daemon."""
-        daemon = self.seen[name].daemon
-        assert daemon is not None
+        daemon = running(self, name)
         return self.but(name, daemon=daemon._replace(servers=(Server(90, users, clients, daemon.limits.tenths, ()),)))
+
+
+def running(host: Host, name: str) -> Daemon:
+    """The daemon that answers."""
+    daemon = host.seen[name].daemon
+    assert daemon is not None
+    return daemon
 
 
 def daemon(pid: int, resolved: resolve.Resolved) -> Daemon:
@@ -98,10 +104,10 @@ def after(
             host = host.but(name, daemon=seen.daemon._replace(limits=whole.resolved[name].limits))
         elif action.kind == "start":
             pid += 1
-            running = daemon(pid, whole.resolved[name])
+            new = daemon(pid, whole.resolved[name])
             managed = unit._replace(active="active", main_pid=pid) if service == "systemd" else seen.unit
-            known = host.memory.daemons[name]._replace(pid=pid, started=running.started)
-            host = host.but(name, daemon=running, unit=managed)
+            known = host.memory.daemons[name]._replace(pid=pid, started=new.started)
+            host = host.but(name, daemon=new, unit=managed)
             host = host._replace(memory=host.memory._replace(daemons={**host.memory.daemons, name: known}))
         else:
             raise AssertionError(action)

@@ -9,8 +9,15 @@ import typing as t
 import pytest
 from ansible_collections.gpuops.sharing.plugins.module_utils._errors import DoesNotFit, InUse
 from ansible_collections.gpuops.sharing.plugins.module_utils._gpu import Gpu, Process
+from ansible_collections.gpuops.sharing.plugins.module_utils._mps.live import Stray
 from ansible_collections.gpuops.sharing.plugins.module_utils._mps.record import Memory, ModeEntry
-from ansible_collections.gpuops.sharing.tests.unit.plugins.module_utils._mps.host import Host, after, make, steps
+from ansible_collections.gpuops.sharing.tests.unit.plugins.module_utils._mps.host import (
+    Host,
+    after,
+    make,
+    running,
+    steps,
+)
 from ansible_collections.gpuops.sharing.tests.unit.plugins.module_utils.fakes import A100, CARDS, SECOND_A100
 
 RENDER = {"name": "render", "gpus": ["0"]}
@@ -173,15 +180,22 @@ def test_a_card_in_use_by_others_is_not_made_exclusive() -> None:
     assert steps(make(host, UNCHANGED)) == ["remember", "write render", "start render"]
 
 
-def test_graphics_are_in_nobodys_way() -> None:
-    host = FRESH.with_card(0, processes=(Process(500, "Xorg", 30, "G"),))
+@pytest.mark.parametrize("kind", ["G", "M+C"])
+def test_graphics_and_clients_of_a_server_are_in_nobodys_way(kind: str) -> None:
+    host = FRESH.with_card(0, processes=(Process(500, "one", 30, kind),))
     assert "set_mode 0 exclusive_process" in steps(make(host, RENDER))
+
+
+def test_the_servers_of_our_daemon_that_hangs_are_in_nobodys_way() -> None:
+    daemon = running(RUNNING, "render")
+    hung = Stray(daemon.pid, daemon.started, 0, daemon.pipe_directory, (90,))
+    host = RUNNING.but("render", daemon=None, strays=(hung,)).with_card(0, processes=(Process(90, None, 30, "C"),))
+    assert steps(make(host, RENDER, force=True)) == ["end_stray render", "remember", "start render"]
 
 
 def test_the_daemons_own_server_and_clients_are_in_nobodys_way() -> None:
     host = after(FRESH, UNCHANGED).with_clients("render", 201)
-    daemon = host.seen["render"].daemon
-    assert daemon is not None
+    daemon = running(host, "render")
     ours = (Process(daemon.servers[0].pid, "nvidia-cuda-mps-server", 30, "C"), Process(201, "python3", 300, "M+C"))
     assert "set_mode 0 exclusive_process" in steps(make(host.with_card(0, processes=ours), RENDER))
 
