@@ -122,7 +122,6 @@ class Model(Structure):
         ("row_remapper_banks", c_uint32),
         ("gsp_firmware", c_uint32),
         ("mig_capable", c_uint32),
-        ("mig_slices", c_uint32),
         ("mig_memory_slices", c_uint32),
         ("mig_max_devices", c_uint32),
         ("mig_reset_needed", c_uint32),
@@ -132,6 +131,7 @@ class Model(Structure):
         ("mig_encoders", c_uint32),
         ("mig_jpegs", c_uint32),
         ("mig_ofas", c_uint32),
+        ("mig_used_mib", c_uint32),
         ("profile_count", c_uint32),
         ("profiles", Profile * MAX_PROFILES),
     ]

@@ -80,12 +80,14 @@ uint64_t process_memory(const struct target *target)
     return memory;
 }
 
-/* The first version of the structure has no instance ids; versions 2 and 3 of the calls share one that has. */
+/* The first version of the structure has no instance ids; versions 2 and 3 of the calls share one that has. Who has what
+ * instance of a card is told to privileged users only (nvml.h). */
 static nvmlReturn_t processes(nvmlDevice_t device, enum list list, unsigned int *count, void *infos, bool with_instances)
 {
     struct target target;
     TRY(resolve_device(device, &target));
     NEED(count, INVALID_ARGUMENT);
+    NEED(target.kind == KIND_MIG_DEVICE || !target.gpu->mig_current || may_change(), NO_PERMISSION);
     unsigned int room = infos ? *count : 0, total = 0;
     const struct process *process;
     for (unsigned int at = 0; (process = process_next(&target, list, &at)); total++) {
