@@ -105,11 +105,13 @@ def add_disturbing_commands(commands: Any, on_state: argparse.ArgumentParser) ->
         inner = verbs.add_parser(verb, parents=[on_state])
         inner.set_defaults(action=disturb.process)
         if verb != "list":
-            inner.add_argument("gpu", help="index, UUID or PCI address")
+            inner.add_argument("gpu", help="index, UUID or PCI address; or a MIG device's UUID")
             inner.add_argument("pid", type=position)
         if verb == "add":
             inner.add_argument("--kind", choices=list(KINDS), default="compute")
             inner.add_argument("--memory", type=int, default=0, metavar="MIB")
+            inner.add_argument("--gi", type=int, help="GPU instance id, for a process in a MIG device")
+            inner.add_argument("--ci", type=int, help="compute instance id")
     part = commands.add_parser("fault", parents=[on_state], help="let an NVML function or a stand-in program go wrong")
     part.add_argument(
         "target", help="an NVML function (without _vN: every version of it) or a program; or: list, clear"

@@ -6,25 +6,26 @@ from __future__ import annotations
 
 from argparse import Namespace
 from ctypes import addressof, memset, sizeof
-from typing import Any
 
 from command.machine import error_code
 from library import layout
 from library.faults import SPECIAL, SPECIAL_NAMES, add_fault, clear_faults
 from library.processes import KIND_NAMES, MIB, add_process, find_gpu, living, remove_process
+from library.reset import restart_gpu
 from library.state import HOME, MockDriverError, nvml, open_state
 
 
 def process(options: Namespace) -> int:
     with open_state(options.state) as state:
         if options.verb == "add":
-            add_process(state, options.gpu, options.pid, options.kind, options.memory)
+            add_process(state, options.gpu, options.pid, options.kind, options.memory, options.gi, options.ci)
         elif options.verb == "remove":
             remove_process(state, options.gpu, options.pid)
         else:
             for index in range(state.gpu_count):
                 for entry in living(state.gpus[index]):
-                    print(f"GPU {index}  pid {entry.pid}  {KIND_NAMES[entry.kind]}  {entry.memory // MIB} MiB")
+                    at = "" if entry.gpu_instance == layout.ANY else f" {entry.gpu_instance}/{entry.compute_instance}"
+                    print(f"GPU {index}{at}  pid {entry.pid}  {KIND_NAMES[entry.kind]}  {entry.memory // MIB} MiB")
     return 0
 
 
@@ -88,19 +89,15 @@ def lose(options: Namespace) -> int:
     return 0
 
 
-def _clear(field: Any) -> None:
-    memset(addressof(field), 0, sizeof(field))
-
-
 def reboot(options: Namespace) -> int:
     """What lives in the driver's memory is lost; a MIG mode only where the generation keeps it on the card."""
     with open_state(options.state) as state:
         state.reboots += 1
         for index in range(state.gpu_count):
             gpu = state.gpus[index]
-            gpu.lost = gpu.reset_needed = gpu.compute_mode = gpu.persistence = gpu.accounting = 0
-            kept = state.models[gpu.model].mig_kept_over_reboot
-            gpu.mig_current = gpu.mig_pending = gpu.mig_pending if kept else 0
-            _clear(gpu.processes)
-            _clear(gpu.gpu_instances)
+            if not state.models[gpu.model].mig_kept_over_reboot:
+                gpu.mig_pending = 0
+            gpu.lost = gpu.compute_mode = gpu.accounting = 0
+            memset(addressof(gpu.processes), 0, sizeof(gpu.processes))
+            restart_gpu(gpu)
     return 0

@@ -45,7 +45,8 @@ def fill(array: Any, values: list[Any] | None) -> None:
         array[place] = int(values[place]) if known and values else layout.UNKNOWN
 
 
-def load_model(name: str, model: layout.Model) -> None:
+def load_model(name: str, numbering: str | None, model: layout.Model) -> None:
+    """The card's model, with the numbering of instances that a machine asks for in place of the model's own."""
     path = MODELS / f"{name}.yaml"
     if not path.is_file():
         known = ", ".join(sorted(file.stem for file in MODELS.glob("*.yaml")))
@@ -81,13 +82,16 @@ def load_model(name: str, model: layout.Model) -> None:
     )
     pcie = facts.inner("pcie")
     model.pcie_generation, model.pcie_width = pcie.number("generation"), pcie.number("width")
-    load_mig(facts.inner("mig"), model)
+    mig = facts.inner("mig")
+    if numbering:
+        mig.facts["numbering"] = numbering
+    load_mig(mig, model)
     for part in (inforom, power, temperature, clocks, pcie, facts):
         part.end()
 
 
-def load_gpu(facts: Facts, gpu: layout.Gpu, minor: int, models: list[str]) -> None:
-    model = facts.need("model")
+def load_gpu(facts: Facts, gpu: layout.Gpu, minor: int, models: list[tuple[str, str | None]]) -> None:
+    model = (facts.need("model"), facts.take("mig_numbering"))
     if model not in models:
         models.append(model)
     gpu.model = models.index(model)
@@ -103,8 +107,17 @@ def load_gpu(facts: Facts, gpu: layout.Gpu, minor: int, models: list[str]) -> No
     gpu.compute_mode = COMPUTE_MODES.index(mode)
     gpu.persistence = bool(facts.take("persistence_mode", False))
     gpu.mig_current = gpu.mig_pending = bool(facts.take("mig_mode", False))
+    gpu.reset = bool(facts.take("reset", True))
     gpu.mig_activation = error_code(facts.take("mig_activation", "SUCCESS"))
     facts.end()
+
+
+def check_mig(gpu: layout.Gpu, model: layout.Model, where: str) -> None:
+    """A machine may say of a card's MIG mode only what the model can have."""
+    if gpu.mig_current and not model.mig_capable:
+        raise MockDriverError(f"{where}: mig_mode is on, and the model has no MIG")
+    if gpu.mig_activation and not model.mig_reset_needed:
+        raise MockDriverError(f"{where}: mig_activation is for models whose MIG mode needs a reset")
 
 
 def error_code(name: str) -> int:
@@ -134,11 +147,13 @@ def load(name: str) -> layout.State:
     if len(gpus) > layout.MAX_GPUS:
         raise MockDriverError(f"{path.name}: {len(gpus)} gpus, at most {layout.MAX_GPUS}")
     state.gpu_count = len(gpus)
-    models: list[str] = []
+    models: list[tuple[str, str | None]] = []
     for index, gpu in enumerate(gpus):
         load_gpu(gpu, state.gpus[index], index, models)
     facts.end()
     state.model_count = len(models)
-    for place, model in enumerate(models):
-        load_model(model, state.models[place])
+    for place, (model, numbering) in enumerate(models):
+        load_model(model, numbering, state.models[place])
+    for index in range(state.gpu_count):
+        check_mig(state.gpus[index], state.models[state.gpus[index].model], f"{path.name}: gpus {index}")
     return state

@@ -8,6 +8,9 @@ from command.facts import Facts, text
 from library import layout
 from library.state import nvml
 
+# NVML_GPU_INSTANCE_PROFILE_CAPS_GFX
+GFX = 2
+
 
 def instance_id(start: int, size: int, slices: int, swapped: bool) -> int:
     """The driver's number of an instance at that place: 0 is the whole card, 1 and 2 its halves, 3 to 6 its quarters, ...
@@ -28,8 +31,9 @@ def load_profile(facts: Facts, profile: layout.Profile, model: layout.Model, sli
     profile.compute_slices = facts.need("slices")
     profile.memory_slices = facts.need("size")
     profile.max_instances = facts.need("most")
-    profile.multiprocessors = facts.need("sm")
+    profile.multiprocessors = facts.take("sm", 0)
     profile.memory_mib = facts.need("memory_mib")
+    profile.capabilities = GFX if facts.take("gfx") else 0
     for field, key in (
         ("copy_engines", "ce"),
         ("decoders", "dec"),
@@ -47,7 +51,7 @@ def load_profile(facts: Facts, profile: layout.Profile, model: layout.Model, sli
     profile.compute_profile_count = len(compute)
     for place, (slices, most) in enumerate(compute.items()):
         full = slices == profile.compute_slices
-        multiprocessors = profile.multiprocessors if full else layout.UNKNOWN if slice_sm is None else slices * slice_sm
+        multiprocessors = profile.multiprocessors if full else 0 if slice_sm is None else slices * slice_sm
         profile.compute_profiles[place] = layout.ComputeProfile(
             nvml()["compute_instance_profiles"][f"{slices}_SLICE"],
             slices,
@@ -62,12 +66,16 @@ def load_mig(facts: Facts, model: layout.Model) -> None:
     model.mig_capable = bool(facts.facts)
     if not model.mig_capable:
         return
-    model.mig_slices = facts.need("slices")
     model.mig_memory_slices = facts.need("memory_slices")
     model.mig_max_devices = facts.need("max_devices")
     model.mig_reset_needed = bool(facts.need("reset_needed"))
     model.mig_kept_over_reboot = bool(facts.need("kept_over_reboot"))
     model.mig_numbering_swapped = facts.choice("numbering", {"normal": 0, "swapped": 1})
+    engines = facts.inner("engines")
+    for field, key in (("decoders", "dec"), ("encoders", "enc"), ("jpegs", "jpeg"), ("ofas", "ofa")):
+        setattr(model, f"mig_{field}", engines.number(key))
+    engines.end()
+    model.mig_used_mib = facts.take("device_used_mib", 0)
     slice_sm = facts.take("compute_slice_sm")
     profiles = facts.inners("profiles")
     model.profile_count = len(profiles)

@@ -27,6 +27,7 @@ def counts(state: layout.State) -> dict[str, Any]:
         "calls": sum(count["calls"] for count in functions.values()),
         "setter_calls": sum(count["calls"] for count in functions.values() if count["setter"]),
         "changes": sum(count["changes"] for count in functions.values()),
+        "resets": sum(state.gpus[index].resets for index in range(state.gpu_count)),
         "functions": functions,
     }
 
@@ -36,6 +37,8 @@ def calls(options: Namespace) -> int:
         found = counts(state)
         if options.reset:
             memset(addressof(state.functions), 0, sizeof(state.functions))
+            for gpu in state.gpus:
+                gpu.resets = 0
             return 0
     if options.json:
         print(json.dumps(found, indent=1))
@@ -46,6 +49,8 @@ def calls(options: Namespace) -> int:
         rows.append([str(count["calls"]), str(count["failed"]), str(count["changes"]), mark, name])
     print(table(rows))
     print(f"{found['calls']} calls, {found['setter_calls']} of setters, {found['changes']} changed the machine")
+    if found["resets"]:
+        print(f"{found['resets']} resets of cards")
     return 0
 
 

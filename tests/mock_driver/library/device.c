@@ -23,10 +23,7 @@ nvmlReturn_t mock_nvmlDeviceGetUUID(nvmlDevice_t device, char *uuid, unsigned in
 {
     struct target target;
     TRY(resolve_device(device, &target));
-    if (target.kind == KIND_GPU) return copy_text(uuid, length, target.gpu->uuid);
-    char text[MIG_UUID_SIZE];
-    mig_device_uuid(target.gpu, &(struct mig_device){target.gpu_instance, target.compute_instance}, text);
-    return copy_text(uuid, length, text);
+    return copy_text(uuid, length, target.kind == KIND_GPU ? target.gpu->uuid : target.ci->uuid);
 }
 
 nvmlReturn_t mock_nvmlDeviceGetIndex(nvmlDevice_t device, unsigned int *index)

@@ -44,7 +44,7 @@ void *instance_handle(enum kind kind, unsigned int index, unsigned int gi, unsig
     return encode(kind, index, gi, ci, generation);
 }
 
-nvmlReturn_t resolve(const void *handle, struct target *target)
+static nvmlReturn_t resolve(const void *handle, struct target *target)
 {
     NEED(decode(handle, target) && target->index < machine->gpu_count, INVALID_ARGUMENT);
     target->gpu = &machine->gpus[target->index];
@@ -53,13 +53,16 @@ nvmlReturn_t resolve(const void *handle, struct target *target)
     if (target->kind == KIND_GPU) return NVML_SUCCESS;
 
     target->gi = &target->gpu->gpu_instances[target->gpu_instance];
-    NEED(target->gi->used, NOT_FOUND);
     if (target->kind == KIND_GPU_INSTANCE) {
-        NEED(target->gi->generation % GENERATIONS == target->generation, NOT_FOUND);
+        NEED(target->gi->used && target->gi->generation % GENERATIONS == target->generation, INVALID_ARGUMENT);
+        target->profile = &target->model->profiles[target->gi->profile];
         return NVML_SUCCESS;
     }
     target->ci = &target->gi->compute_instances[target->compute_instance];
-    NEED(target->ci->used && target->ci->generation % GENERATIONS == target->generation, NOT_FOUND);
+    bool there = target->gi->used && target->ci->used && target->ci->generation % GENERATIONS == target->generation;
+    if (!there) return target->kind == KIND_MIG_DEVICE ? NVML_ERROR_NOT_FOUND : NVML_ERROR_INVALID_ARGUMENT;
+    target->profile = &target->model->profiles[target->gi->profile];
+    target->compute_profile = &target->profile->compute_profiles[target->ci->profile];
     return NVML_SUCCESS;
 }
 
@@ -70,10 +73,30 @@ nvmlReturn_t resolve_device(nvmlDevice_t device, struct target *target)
     return NVML_SUCCESS;
 }
 
-nvmlReturn_t resolve_gpu(nvmlDevice_t device, struct target *target)
+static nvmlReturn_t resolve_kind(const void *handle, enum kind kind, struct target *target)
 {
-    TRY(resolve(device, target));
-    NEED(target->kind == KIND_GPU, INVALID_ARGUMENT);
+    TRY(resolve(handle, target));
+    NEED(target->kind == kind, INVALID_ARGUMENT);
+    return NVML_SUCCESS;
+}
+nvmlReturn_t resolve_gpu(nvmlDevice_t device, struct target *target) { return resolve_kind(device, KIND_GPU, target); }
+nvmlReturn_t resolve_mig_device(nvmlDevice_t device, struct target *target)
+{
+    return resolve_kind(device, KIND_MIG_DEVICE, target);
+}
+nvmlReturn_t resolve_gpu_instance(nvmlGpuInstance_t instance, struct target *target)
+{
+    return resolve_kind(instance, KIND_GPU_INSTANCE, target);
+}
+nvmlReturn_t resolve_compute_instance(nvmlComputeInstance_t instance, struct target *target)
+{
+    return resolve_kind(instance, KIND_COMPUTE_INSTANCE, target);
+}
+
+nvmlReturn_t resolve_mig_gpu(nvmlDevice_t device, struct target *target)
+{
+    TRY(resolve_gpu(device, target));
+    NEED(target->model->mig_capable && target->gpu->mig_current, NOT_SUPPORTED);
     return NVML_SUCCESS;
 }
 

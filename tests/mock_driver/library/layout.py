@@ -122,18 +122,24 @@ class Model(Structure):
         ("row_remapper_banks", c_uint32),
         ("gsp_firmware", c_uint32),
         ("mig_capable", c_uint32),
-        ("mig_slices", c_uint32),
         ("mig_memory_slices", c_uint32),
         ("mig_max_devices", c_uint32),
         ("mig_reset_needed", c_uint32),
         ("mig_kept_over_reboot", c_uint32),
         ("mig_numbering_swapped", c_uint32),
+        ("mig_decoders", c_uint32),
+        ("mig_encoders", c_uint32),
+        ("mig_jpegs", c_uint32),
+        ("mig_ofas", c_uint32),
+        ("mig_used_mib", c_uint32),
         ("profile_count", c_uint32),
         ("profiles", Profile * MAX_PROFILES),
     ]
 
 
 class ComputeInstance(Structure):
+    """A compute instance and the MIG device that it makes; `profile` is its place in Profile.compute_profiles."""
+
     _fields_ = [
         ("used", c_uint32),
         ("profile", c_uint32),
@@ -141,6 +147,7 @@ class ComputeInstance(Structure):
         ("size", c_uint32),
         ("generation", c_uint32),
         ("compute_mode", c_uint32),
+        ("uuid", c_char * 48),
     ]
 
 
@@ -171,7 +178,11 @@ class Process(Structure):
 
 
 class Gpu(Structure):
-    """One card. `mig_activation` is what NVML says when a MIG mode could not be made effective at once."""
+    """One card.
+
+    `mig_activation` is what NVML says when a MIG mode cannot be made effective at once, SUCCESS where it can. `reset` says
+    whether the card can be reset, `resets` how often it was.
+    """
 
     _fields_ = [
         ("uuid", c_char * 48),
@@ -182,14 +193,14 @@ class Gpu(Structure):
         ("pci_device", c_uint32),
         ("minor", c_uint32),
         ("lost", c_uint32),
-        ("reset_needed", c_uint32),
+        ("reset", c_uint32),
         ("compute_mode", c_uint32),
         ("persistence", c_uint32),
         ("accounting", c_uint32),
         ("mig_current", c_uint32),
         ("mig_pending", c_uint32),
         ("mig_activation", c_uint32),
-        ("reserved", c_uint32),
+        ("resets", c_uint32),
         ("processes", Process * MAX_PROCESSES),
         ("gpu_instances", GpuInstance * MAX_GPU_INSTANCES),
     ]

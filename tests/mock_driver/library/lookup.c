@@ -40,11 +40,11 @@ nvmlReturn_t mock_nvmlDeviceGetHandleBySerial(const char *serial, nvmlDevice_t *
 
 static bool find_mig_device(unsigned int index, const char *uuid, nvmlDevice_t *device)
 {
-    char text[MIG_UUID_SIZE];
+    const struct gpu *gpu = &machine->gpus[index];
     struct mig_device place = {0};
-    for (; mig_device_next(&machine->gpus[index], &place); place.compute_instance++) {
-        mig_device_uuid(&machine->gpus[index], &place, text);
-        if (strcmp(uuid, text) != 0) continue;
+    for (; mig_device_next(gpu, &place); place.compute_instance++) {
+        if (strcmp(uuid, gpu->gpu_instances[place.gpu_instance].compute_instances[place.compute_instance].uuid) != 0)
+            continue;
         *device = instance_handle(KIND_MIG_DEVICE, index, place.gpu_instance, place.compute_instance);
         return true;
     }

@@ -10,16 +10,21 @@ struct memory {
     unsigned long long total, reserved, used;
 };
 
+/* MIG devices of one GPU instance share its memory, of which the driver takes a little. For a card in MIG mode the sum is
+ * told to privileged users only (nvml.h). */
 static nvmlReturn_t memory(nvmlDevice_t device, struct memory *memory)
 {
     struct target target;
     TRY(resolve_device(device, &target));
+    if (target.kind == KIND_MIG_DEVICE) target.kind = KIND_GPU_INSTANCE;
+    else NEED(!target.gpu->mig_current || may_change(), NO_PERMISSION);
     memory->used = process_memory(&target);
     if (target.kind == KIND_GPU) {
         memory->total = target.model->memory_mib * MIB;
         memory->reserved = target.model->memory_reserved_mib == UNKNOWN ? 0 : target.model->memory_reserved_mib * MIB;
     } else {
-        memory->total = target.model->profiles[target.gi->profile].memory_mib * MIB;
+        memory->total = target.profile->memory_mib * MIB;
+        memory->used += target.model->mig_used_mib * MIB;
         memory->reserved = 0;
     }
     if (memory->used > memory->total - memory->reserved) memory->used = memory->total - memory->reserved;
@@ -56,9 +61,15 @@ nvmlReturn_t mock_nvmlDeviceGetBAR1MemoryInfo(nvmlDevice_t device, nvmlBAR1Memor
     struct target target;
     TRY(resolve_device(device, &target));
     NEED(info, INVALID_ARGUMENT);
-    NEED(target.kind == KIND_GPU && target.model->bar1_mib != UNKNOWN, NOT_SUPPORTED);
-    info->bar1Total = target.model->bar1_mib * MIB;
-    info->bar1Used = MIB;
+    NEED(target.model->bar1_mib != UNKNOWN, NOT_SUPPORTED);
+    if (target.kind == KIND_GPU) {
+        info->bar1Total = target.model->bar1_mib * MIB;
+        info->bar1Used = MIB;
+    } else {
+        /* By memory slices, less one MiB: 8191, 16383, 32767 MiB on an A100 in NVIDIA's MIG User Guide. */
+        info->bar1Total = (target.model->bar1_mib / target.model->mig_memory_slices * target.gi->size - 1) * MIB;
+        info->bar1Used = 0;
+    }
     info->bar1Free = info->bar1Total - info->bar1Used;
     return NVML_SUCCESS;
 }

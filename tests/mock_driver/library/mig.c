@@ -3,6 +3,7 @@
  *
  * MIG: the mode, and MIG devices where instances exist. */
 #include "mig.h"
+#include "processes.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -17,19 +18,20 @@ bool mig_device_next(const struct gpu *gpu, struct mig_device *place)
     return false;
 }
 
-/* As the driver's, it depends on the card and the place only, so that the same layout has the same UUIDs again. The
- * driver hashes with SHA-1; any mixing does here. */
-void mig_device_uuid(const struct gpu *gpu, const struct mig_device *place, char text[MIG_UUID_SIZE])
+/* As the driver's, it depends on the card and the place only, so that the same layout has the same UUIDs again, and so has an
+ * instance of another size that begins where the former did. The driver hashes with SHA-1; any mixing does here. */
+void mig_device_uuid(const struct gpu *gpu, unsigned int gpu_instance, unsigned int start,
+                     char text[sizeof(((struct compute_instance *)0)->uuid)])
 {
     char seed[96];
     uint64_t high = 14695981039346656037u, low = 0x9e3779b97f4a7c15u;
-    snprintf(seed, sizeof seed, "%s/%u/%u", gpu->uuid, place->gpu_instance, place->compute_instance);
+    snprintf(seed, sizeof seed, "%s/%u/%u", gpu->uuid, gpu_instance, start);
     for (const char *byte = seed; *byte; byte++) {
         high = (high ^ (unsigned char)*byte) * 1099511628211u;
         low = (low ^ high) * 1099511628211u;
         low ^= low >> 29;
     }
-    snprintf(text, MIG_UUID_SIZE, "MIG-%08x-%04x-5%03x-%04x-%012llx", (unsigned int)(high >> 32),
+    snprintf(text, sizeof(((struct compute_instance *)0)->uuid), "MIG-%08x-%04x-5%03x-%04x-%012llx", (unsigned int)(high >> 32),
              (unsigned int)(high >> 16) & 0xffffu, (unsigned int)high & 0xfffu,
              0x8000u | ((unsigned int)(low >> 48) & 0x3fffu), (unsigned long long)(low & 0xffffffffffffu));
 }
@@ -45,8 +47,7 @@ unsigned int mig_device_index(const struct gpu *gpu, const struct mig_device *de
 
 void mig_device_name(const struct target *target, char *text, size_t size)
 {
-    const struct profile *profile = &target->model->profiles[target->gi->profile];
-    snprintf(text, size, "MIG %s", profile->compute_profiles[target->ci->profile].name);
+    snprintf(text, size, "MIG %s", target->compute_profile->name);
 }
 
 nvmlReturn_t mock_nvmlDeviceGetMigMode(nvmlDevice_t device, unsigned int *current, unsigned int *pending)
@@ -67,7 +68,8 @@ static bool has_instances(const struct gpu *gpu)
     return false;
 }
 
-/* The mode becomes effective at once on an idle card; else it stays pending and *activation says why. */
+/* The mode becomes effective at once on an idle card, whether the driver has to reset it for that (Ampere) or not (Hopper and
+ * newer); else it stays pending, and *activation says why. */
 nvmlReturn_t mock_nvmlDeviceSetMigMode(nvmlDevice_t device, unsigned int mode, nvmlReturn_t *activation)
 {
     struct target target;
@@ -81,9 +83,7 @@ nvmlReturn_t mock_nvmlDeviceSetMigMode(nvmlDevice_t device, unsigned int mode, n
     if (gpu->mig_pending != mode) machine_changed();
     gpu->mig_pending = mode;
     if (gpu->mig_current == mode) return NVML_SUCCESS;
-    unsigned int running = 0;
-    nvmlReturn_t counted = mock_nvmlDeviceGetComputeRunningProcesses_v3(device, &running, NULL);
-    if (counted == NVML_ERROR_INSUFFICIENT_SIZE)
+    if (process_on(&target))
         *activation = NVML_ERROR_IN_USE;
     else if (gpu->mig_activation)
         *activation = (nvmlReturn_t)gpu->mig_activation;
@@ -115,9 +115,8 @@ nvmlReturn_t mock_nvmlDeviceIsMigDeviceHandle(nvmlDevice_t device, unsigned int 
 nvmlReturn_t mock_nvmlDeviceGetMigDeviceHandleByIndex(nvmlDevice_t device, unsigned int index, nvmlDevice_t *found)
 {
     struct target target;
-    TRY(resolve_gpu(device, &target));
+    TRY(resolve_mig_gpu(device, &target));
     NEED(found, INVALID_ARGUMENT);
-    NEED(target.model->mig_capable && target.gpu->mig_current, NOT_SUPPORTED);
     NEED(index < target.model->mig_max_devices, INVALID_ARGUMENT);
     struct mig_device place = {0};
     for (; mig_device_next(target.gpu, &place); place.compute_instance++)
@@ -131,8 +130,55 @@ nvmlReturn_t mock_nvmlDeviceGetMigDeviceHandleByIndex(nvmlDevice_t device, unsig
 nvmlReturn_t mock_nvmlDeviceGetDeviceHandleFromMigDeviceHandle(nvmlDevice_t mig_device, nvmlDevice_t *device)
 {
     struct target target;
-    TRY(resolve_device(mig_device, &target));
-    NEED(device && target.kind == KIND_MIG_DEVICE, INVALID_ARGUMENT);
+    TRY(resolve_mig_device(mig_device, &target));
+    NEED(device, INVALID_ARGUMENT);
     *device = gpu_handle(target.index);
     return NVML_SUCCESS;
+}
+
+nvmlReturn_t mock_nvmlDeviceGetGpuInstanceId(nvmlDevice_t device, unsigned int *id)
+{
+    struct target target;
+    TRY(resolve_mig_device(device, &target));
+    NEED(id, INVALID_ARGUMENT);
+    *id = target.gpu_instance;
+    return NVML_SUCCESS;
+}
+
+nvmlReturn_t mock_nvmlDeviceGetComputeInstanceId(nvmlDevice_t device, unsigned int *id)
+{
+    struct target target;
+    TRY(resolve_mig_device(device, &target));
+    NEED(id, INVALID_ARGUMENT);
+    *id = target.compute_instance;
+    return NVML_SUCCESS;
+}
+
+/* What a MIG device has: engines and memory are its GPU instance's, which all of its compute instances share. */
+static nvmlReturn_t attributes(nvmlDevice_t device, nvmlDeviceAttributes_t *found, size_t size)
+{
+    struct target target;
+    TRY(resolve_mig_device(device, &target));
+    NEED(found, INVALID_ARGUMENT);
+    nvmlDeviceAttributes_t whole = {
+        .multiprocessorCount = target.compute_profile->multiprocessors,
+        .sharedCopyEngineCount = target.profile->copy_engines,
+        .sharedDecoderCount = target.profile->decoders,
+        .sharedEncoderCount = target.profile->encoders,
+        .sharedJpegCount = target.profile->jpegs,
+        .sharedOfaCount = target.profile->ofas,
+        .gpuInstanceSliceCount = target.profile->compute_slices,
+        .computeInstanceSliceCount = target.compute_profile->slices,
+        .memorySizeMB = target.profile->memory_mib,
+    };
+    memcpy(found, &whole, size);
+    return NVML_SUCCESS;
+}
+nvmlReturn_t mock_nvmlDeviceGetAttributes(nvmlDevice_t device, nvmlDeviceAttributes_t *found)
+{
+    return attributes(device, found, offsetof(nvmlDeviceAttributes_t, memorySizeMB));
+}
+nvmlReturn_t mock_nvmlDeviceGetAttributes_v2(nvmlDevice_t device, nvmlDeviceAttributes_t *found)
+{
+    return attributes(device, found, sizeof *found);
 }

@@ -5,8 +5,6 @@
 
 #include "handles.h"
 
-enum { MIG_UUID_SIZE = 48 };
-
 /* A place where a MIG device may be; devices are numbered in the order of these. */
 struct mig_device {
     unsigned int gpu_instance, compute_instance;
@@ -14,7 +12,9 @@ struct mig_device {
 
 /* The first MIG device of the card at `place` or after it. */
 bool mig_device_next(const struct gpu *gpu, struct mig_device *place);
-void mig_device_uuid(const struct gpu *gpu, const struct mig_device *place, char text[MIG_UUID_SIZE]);
+/* Of a compute instance that begins at that compute slice of the GPU instance. */
+void mig_device_uuid(const struct gpu *gpu, unsigned int gpu_instance, unsigned int start,
+                     char text[sizeof(((struct compute_instance *)0)->uuid)]);
 unsigned int mig_device_index(const struct gpu *gpu, const struct mig_device *place);
 /* "MIG 1c.3g.20gb"; without the "1c." where the compute instance fills its GPU instance. */
 void mig_device_name(const struct target *target, char *text, size_t size);

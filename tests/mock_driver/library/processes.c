@@ -41,10 +41,12 @@ static bool listed(const struct process *process, enum list list)
     }
 }
 
+/* Also for a GPU or compute instance. */
 static bool on_device(const struct process *process, const struct target *target)
 {
-    return target->kind == KIND_GPU ||
-           (process->gpu_instance == target->gpu_instance && process->compute_instance == target->compute_instance);
+    if (target->kind == KIND_GPU) return true;
+    return process->gpu_instance == target->gpu_instance &&
+           (target->kind == KIND_GPU_INSTANCE || process->compute_instance == target->compute_instance);
 }
 
 const struct process *process_next(const struct target *target, enum list list, unsigned int *at)
@@ -59,6 +61,15 @@ const struct process *process_next(const struct target *target, enum list list, 
     return NULL;
 }
 
+bool process_on(const struct target *target)
+{
+    for (unsigned int i = 0; i < MAX_PROCESSES; i++) {
+        const struct process *process = &target->gpu->processes[i];
+        if (process->pid && on_device(process, target) && alive(process->pid)) return true;
+    }
+    return false;
+}
+
 uint64_t process_memory(const struct target *target)
 {
     uint64_t memory = 0;
@@ -69,12 +80,14 @@ uint64_t process_memory(const struct target *target)
     return memory;
 }
 
-/* The first version of the structure has no instance ids; versions 2 and 3 of the calls share one that has. */
+/* The first version of the structure has no instance ids; versions 2 and 3 of the calls share one that has. Who has what
+ * instance of a card is told to privileged users only (nvml.h). */
 static nvmlReturn_t processes(nvmlDevice_t device, enum list list, unsigned int *count, void *infos, bool with_instances)
 {
     struct target target;
     TRY(resolve_device(device, &target));
     NEED(count, INVALID_ARGUMENT);
+    NEED(target.kind == KIND_MIG_DEVICE || !target.gpu->mig_current || may_change(), NO_PERMISSION);
     unsigned int room = infos ? *count : 0, total = 0;
     const struct process *process;
     for (unsigned int at = 0; (process = process_next(&target, list, &at)); total++) {

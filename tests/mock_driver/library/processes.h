@@ -9,6 +9,8 @@ enum list { LIST_COMPUTE, LIST_GRAPHICS, LIST_MPS };
 
 /* The next living process of the list on the device, from entry *at on; NULL after the last. */
 const struct process *process_next(const struct target *target, enum list list, unsigned int *at);
+/* Whether any living process is on the card or instance. */
+bool process_on(const struct target *target);
 uint64_t process_memory(const struct target *target);
 
 #endif

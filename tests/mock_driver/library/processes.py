@@ -1,6 +1,6 @@
 # Copyright (c) 2026 gpuops.sharing contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Processes on a card: put there by `mock-driver process` and by the stand-in programs."""
+"""Processes on a card or in its MIG instances: put there by `mock-driver process` and by the stand-in programs."""
 
 from __future__ import annotations
 
@@ -54,33 +54,83 @@ def find_gpu(state: layout.State, name: str | int) -> layout.Gpu:
     raise MockDriverError(f"unknown GPU {name!r}: give an index below {state.gpu_count}, a UUID or a PCI address")
 
 
-def add_process(state: layout.State, gpu_name: str | int, pid: int, kind: str = "compute", memory_mib: int = 0) -> None:
-    """Start using a card, or be refused as the card's compute mode refuses."""
-    gpu = find_gpu(state, gpu_name)
+def find_instance(
+    state: layout.State, name: str | int, gi: int | None, ci: int | None
+) -> tuple[layout.Gpu, int | None, int | None]:
+    """A card or, by the ids of its GPU and compute instance or by its UUID, a MIG device."""
+    for index in range(state.gpu_count):
+        for gpu_instance, compute_instance in mig_devices(state.gpus[index]):
+            found = state.gpus[index].gpu_instances[gpu_instance].compute_instances[compute_instance]
+            if found.uuid.decode() == str(name):
+                return state.gpus[index], gpu_instance, compute_instance
+    gpu = find_gpu(state, name)
+    if (gi is None) != (ci is None):
+        raise MockDriverError("give both a GPU instance and a compute instance, or neither")
+    if gi is not None and (gi, ci) not in mig_devices(gpu):
+        there = ", ".join(f"{gi}/{ci}" for gi, ci in mig_devices(gpu)) or "none"
+        raise MockDriverError(f"GPU {name} has no compute instance {ci} in GPU instance {gi}; there are: {there}")
+    return gpu, gi, ci
+
+
+def mig_devices(gpu: layout.Gpu) -> list[tuple[int, int]]:
+    """GPU and compute instance ids of the card's MIG devices, in NVML's order."""
+    return [
+        (gi, ci)
+        for gi, gpu_instance in enumerate(gpu.gpu_instances)
+        if gpu_instance.used
+        for ci, compute_instance in enumerate(gpu_instance.compute_instances)
+        if compute_instance.used
+    ]
+
+
+def add_process(
+    state: layout.State,
+    gpu_name: str | int,
+    pid: int,
+    kind: str = "compute",
+    memory_mib: int = 0,
+    gi: int | None = None,
+    ci: int | None = None,
+) -> None:
+    """Start using a card or a MIG device, or be refused as its compute mode refuses."""
+    gpu, gi, ci = find_instance(state, gpu_name, gi, ci)
+    place = (layout.ANY, layout.ANY) if gi is None or ci is None else (gi, ci)
+    mode = gpu.compute_mode if gi is None or ci is None else gpu.gpu_instances[gi].compute_instances[ci].compute_mode
     if not alive(pid):
         raise MockDriverError(f"process {pid} does not live")
-    others = [process for process in living(gpu) if process.pid != pid and process.kind != layout.PROCESS_GRAPHICS]
+    others = [
+        process
+        for process in living(gpu)
+        if process.pid != pid
+        and process.kind != layout.PROCESS_GRAPHICS
+        and (process.gpu_instance, process.compute_instance) == place
+    ]
     owners = [process.pid for process in others if process.kind != layout.PROCESS_MPS_CLIENT]
-    if kind != "graphics" and gpu.compute_mode == PROHIBITED:
+    if kind != "graphics" and mode == PROHIBITED:
         raise MockDriverError(f"GPU {gpu_name} refuses process {pid}: its compute mode is prohibited")
-    if kind in ("compute", "mps-server") and gpu.compute_mode == EXCLUSIVE_PROCESS and owners:
+    if kind in ("compute", "mps-server") and mode == EXCLUSIVE_PROCESS and owners:
         raise MockDriverError(
             f"GPU {gpu_name} refuses process {pid}: its compute mode is exclusive_process and {owners[0]} has it"
         )
-    remove_process(state, gpu_name, pid, missing_ok=True)
+    _remove(gpu, pid)
     for process in gpu.processes:
         if not process.pid or not alive(process.pid):
             process.memory, process.kind = memory_mib * MIB, KINDS[kind]
-            process.gpu_instance = process.compute_instance = layout.ANY
+            process.gpu_instance, process.compute_instance = place
             process.pid = pid
             return
     raise MockDriverError(f"GPU {gpu_name} has {layout.MAX_PROCESSES} processes already")
 
 
-def remove_process(state: layout.State, gpu_name: str | int, pid: int, missing_ok: bool = False) -> None:
-    for process in find_gpu(state, gpu_name).processes:
+def _remove(gpu: layout.Gpu, pid: int) -> bool:
+    for process in gpu.processes:
         if process.pid == pid:
             process.pid = 0
-            return
-    if not missing_ok:
+            return True
+    return False
+
+
+def remove_process(state: layout.State, gpu_name: str | int, pid: int) -> None:
+    gpu, _gi, _ci = find_instance(state, gpu_name, None, None)
+    if not _remove(gpu, pid):
         raise MockDriverError(f"process {pid} is not on GPU {gpu_name}")

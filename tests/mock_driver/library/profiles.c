@@ -2,23 +2,9 @@
  * GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
  *
  * GPU-instance profiles of a card and the places where their instances may sit. */
-#include "handles.h"
+#include "placement.h"
 
 #include <stdio.h>
-
-static const struct profile *by_enumerator(const struct model *model, unsigned int enumerator)
-{
-    for (unsigned int i = 0; i < model->profile_count; i++)
-        if (model->profiles[i].enumerator == enumerator) return &model->profiles[i];
-    return NULL;
-}
-
-static const struct profile *by_id(const struct model *model, unsigned int id)
-{
-    for (unsigned int i = 0; i < model->profile_count; i++)
-        if (model->profiles[i].id == id) return &model->profiles[i];
-    return NULL;
-}
 
 /* The three versions of the structure have the same fields in other places. */
 #define FILL(info, profile)                                      \
@@ -46,7 +32,7 @@ nvmlReturn_t mock_nvmlDeviceGetGpuInstanceProfileInfo(nvmlDevice_t device, unsig
     struct target target;
     TRY(resolve_gpu(device, &target));
     NEED(info && enumerator < NVML_GPU_INSTANCE_PROFILE_COUNT, INVALID_ARGUMENT);
-    const struct profile *profile = by_enumerator(target.model, enumerator);
+    const struct profile *profile = profile_by_enumerator(target.model, enumerator);
     NEED(profile, NOT_SUPPORTED);
     FILL(info, profile);
     info->isP2pSupported = peer_to_peer(profile);
@@ -76,7 +62,7 @@ nvmlReturn_t mock_nvmlDeviceGetGpuInstanceProfileInfoV(nvmlDevice_t device, unsi
     struct target target;
     TRY(resolve_gpu(device, &target));
     NEED(info && enumerator < NVML_GPU_INSTANCE_PROFILE_COUNT, INVALID_ARGUMENT);
-    return fill_versioned(by_enumerator(target.model, enumerator), info);
+    return fill_versioned(profile_by_enumerator(target.model, enumerator), info);
 }
 
 nvmlReturn_t mock_nvmlDeviceGetGpuInstanceProfileInfoByIdV(nvmlDevice_t device, unsigned int id,
@@ -85,7 +71,7 @@ nvmlReturn_t mock_nvmlDeviceGetGpuInstanceProfileInfoByIdV(nvmlDevice_t device, 
     struct target target;
     TRY(resolve_gpu(device, &target));
     NEED(info, INVALID_ARGUMENT);
-    return fill_versioned(by_id(target.model, id), info);
+    return fill_versioned(profile_by_id(target.model, id), info);
 }
 
 nvmlReturn_t mock_nvmlDeviceGetGpuInstancePossiblePlacements_v2(nvmlDevice_t device, unsigned int id,
@@ -96,7 +82,8 @@ nvmlReturn_t mock_nvmlDeviceGetGpuInstancePossiblePlacements_v2(nvmlDevice_t dev
     TRY(resolve_gpu(device, &target));
     NEED(count, INVALID_ARGUMENT);
     NEED(target.model->mig_capable, NOT_SUPPORTED);
-    const struct profile *profile = by_id(target.model, id);
+    NEED(may_change(), NO_PERMISSION);
+    const struct profile *profile = profile_by_id(target.model, id);
     NEED(profile, INVALID_ARGUMENT);
     *count = profile->placement_count;
     for (unsigned int i = 0; placements && i < profile->placement_count; i++)
