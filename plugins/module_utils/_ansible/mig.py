@@ -67,14 +67,7 @@ def _body(module: AnsibleModule, commands: Commands) -> dict[str, t.Any]:
         after = before
         if changes and not module.check_mode:
             host.apply(before, plans)
-            after = host.read(
-                [
-                    (driver_gpu, reading.layout)
-                    for reading in before
-                    for driver_gpu in driver.gpus()
-                    if driver_gpu.uuid == reading.gpu.uuid
-                ]
-            )
+            after = host.read_again(before)
             host.verify(after)
         backend = driver.backend
     predicted = changes and module.check_mode

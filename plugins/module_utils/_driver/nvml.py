@@ -30,6 +30,7 @@ class NvmlDriver(NvmlMig, MigDriver):
     backend = "nvml"
 
     def __init__(self) -> None:
+        super().__init__()
         try:
             pynvml.nvmlInit()
         except pynvml.NVMLError as exc:

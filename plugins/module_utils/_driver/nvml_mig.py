@@ -11,7 +11,8 @@ import typing as t
 from .._errors import NotSupported
 from .._gpu import Gpu, Mig
 from .._instance import ComputeInstance, ComputeProfile, GpuInstance, Placement, Profile
-from .nvml_call import call, code, optional, pynvml
+from .interface import refusal
+from .nvml_call import call, code, kind, optional, pynvml
 
 # What nvmlDeviceSetMigMode's activation status may say; the mode is pending then.
 _ACTIVATION = {
@@ -20,19 +21,30 @@ _ACTIVATION = {
     16: "a reset is required",
     19: "in use by another client",
 }
+_MOST_PLACEMENTS = 32
 _NO_SUCH = (2, 3)  # invalid argument, not supported: this GPU does not offer it
+
+
+Uuids = t.Mapping[tuple[int, int], str]  # by GPU instance and compute instance
+Busy = t.Mapping[tuple[int, int], t.Sequence[int]]
 
 
 class NvmlMig:
     """The part of the driver that cuts GPUs."""
 
-    @staticmethod
-    def _handle(gpu: Gpu) -> t.Any:
-        return pynvml.nvmlDeviceGetHandleByUUID(gpu.uuid)
+    def __init__(self) -> None:
+        self._handles: dict[str | None, t.Any] = {}
+        self._profiles: dict[str | None, tuple[Profile, ...]] = {}
+        self._compute_profiles: dict[tuple[str | None, str], tuple[ComputeProfile, ...]] = {}
+
+    def _handle(self, gpu: Gpu) -> t.Any:
+        if gpu.uuid not in self._handles:
+            self._handles[gpu.uuid] = call(f"find {gpu.label}", lambda: pynvml.nvmlDeviceGetHandleByUUID(gpu.uuid))
+        return self._handles[gpu.uuid]
 
     def mig_mode(self, gpu: Gpu) -> Mig:
         """See Driver."""
-        return read_mode(call(f"find {gpu.label}", lambda: self._handle(gpu)))
+        return read_mode(self._handle(gpu))
 
     def set_mig_mode(self, gpu: Gpu, on: bool) -> str | None:
         """See Driver."""
@@ -41,54 +53,73 @@ class NvmlMig:
         return None if status == 0 else _ACTIVATION.get(status, f"NVML says: {pynvml.NVMLError(status)}")
 
     def mig_profiles(self, gpu: Gpu) -> tuple[Profile, ...]:
-        """See Driver."""
-        handle = call(f"find {gpu.label}", lambda: self._handle(gpu))
-        profiles = []
-        for number in range(pynvml.NVML_GPU_INSTANCE_PROFILE_COUNT):
-            try:
-                info = pynvml.nvmlDeviceGetGpuInstanceProfileInfo(handle, number)
-            except pynvml.NVMLError as exc:
-                if code(exc) in _NO_SUCH:
-                    continue
-                raise
-            profiles.append(
-                Profile(
-                    info.id,
-                    _name(info.name),
-                    info.sliceCount,
-                    info.memorySizeMB,
-                    info.instanceCount,
-                    _placements(handle, info.id, gpu),
-                ),
+        """See Driver. What a card offers does not change while it is driven."""
+        if gpu.uuid not in self._profiles:
+            handle = self._handle(gpu)
+            infos = _offered(
+                lambda number: pynvml.nvmlDeviceGetGpuInstanceProfileInfo(handle, number),
+                pynvml.NVML_GPU_INSTANCE_PROFILE_COUNT,
             )
-        if not profiles:
-            raise NotSupported(f"The driver offers no MIG profile for {gpu.label}")
-        return tuple(profiles)
+            if not infos:
+                raise NotSupported(f"The driver offers no MIG profile for {gpu.label}")
+            self._profiles[gpu.uuid] = tuple(_profile(info, handle, gpu) for info in infos)
+        return self._profiles[gpu.uuid]
 
     def instances(self, gpu: Gpu) -> tuple[GpuInstance, ...]:
         """See Driver."""
-        handle = call(f"find {gpu.label}", lambda: self._handle(gpu))
+        handle = self._handle(gpu)
         if not read_mode(handle).current:
             return ()
         uuids, busy = _mig_devices(handle), _busy(handle)
         found = []
-        for number in range(pynvml.NVML_GPU_INSTANCE_PROFILE_COUNT):
-            try:
-                info = pynvml.nvmlDeviceGetGpuInstanceProfileInfo(handle, number)
-            except pynvml.NVMLError as exc:
-                if code(exc) in _NO_SUCH:
-                    continue
-                raise
+        for profile in self.mig_profiles(gpu):
             for instance in _listed(
-                pynvml.nvmlDeviceGetGpuInstances, pynvml.c_nvmlGpuInstance_t, handle, info.id, info.instanceCount, gpu
+                pynvml.nvmlDeviceGetGpuInstances, pynvml.c_nvmlGpuInstance_t, handle, profile.id, profile.most, gpu
             ):
-                found.append(_gpu_instance(instance, _name(info.name), gpu, uuids, busy))
+                found.append(self._read_instance(gpu, instance, profile.name, uuids, busy))
         return tuple(sorted(found, key=lambda instance: instance.placement))
+
+    def _read_instance(self, gpu: Gpu, handle: t.Any, profile: str, uuids: Uuids, busy: Busy) -> GpuInstance:
+        info = call(f"read a GPU instance of {gpu.label}", lambda: pynvml.nvmlGpuInstanceGetInfo(handle))
+        parts = []
+        for offered in self._offered_compute(gpu, handle, profile):
+            for part in _listed(
+                pynvml.nvmlGpuInstanceGetComputeInstances,
+                pynvml.c_nvmlComputeInstance_t,
+                handle,
+                offered.id,
+                offered.most,
+                gpu,
+            ):
+                read = functools.partial(pynvml.nvmlComputeInstanceGetInfo_v2, part)
+                found = call(f"read a compute instance of {gpu.label}", read)
+                key = (info.id, found.id)
+                place = Placement(found.placement.start, found.placement.size)
+                parts.append(
+                    ComputeInstance(found.id, offered.name, place, uuids.get(key), tuple(sorted(busy.get(key, ()))))
+                )
+        place = Placement(info.placement.start, info.placement.size)
+        return GpuInstance(info.id, profile, place, tuple(sorted(parts, key=lambda part: part.id)))
+
+    def _offered_compute(self, gpu: Gpu, handle: t.Any, profile: str) -> tuple[ComputeProfile, ...]:
+        key = (gpu.uuid, profile)
+        if key not in self._compute_profiles:
+            shared = pynvml.NVML_COMPUTE_INSTANCE_ENGINE_PROFILE_SHARED
+            infos = _offered(
+                lambda number: pynvml.nvmlGpuInstanceGetComputeInstanceProfileInfo(handle, number, shared),
+                pynvml.NVML_COMPUTE_INSTANCE_PROFILE_COUNT,
+            )
+            self._compute_profiles[key] = tuple(
+                ComputeProfile(info.id, _name(info.name), info.sliceCount, info.instanceCount) for info in infos
+            )
+        return self._compute_profiles[key]
 
     def compute_profiles(self, gpu: Gpu, instance: int) -> tuple[ComputeProfile, ...]:
         """See Driver."""
         parent = self._gpu_instance(gpu, instance)
-        return tuple(_compute_profile(info) for info in _compute_infos(parent))
+        info = call(f"read GPU instance {instance} of {gpu.label}", lambda: pynvml.nvmlGpuInstanceGetInfo(parent))
+        profile = next((profile.name for profile in self.mig_profiles(gpu) if profile.id == info.profileId), "")
+        return self._offered_compute(gpu, parent, profile)
 
     def create_gpu_instance(self, gpu: Gpu, profile: Profile, placement: Placement) -> int:
         """See Driver."""
@@ -140,13 +171,35 @@ def _name(value: t.Any) -> str:
     return text[4:] if text.startswith("MIG ") else text
 
 
+def _offered(read: t.Callable[[int], t.Any], count: int) -> list[t.Any]:
+    """Return what ``read`` tells of each of NVML's profile numbers that is offered here."""
+    infos = []
+    for number in range(count):
+        try:
+            infos.append(read(number))
+        except pynvml.NVMLError as exc:
+            if code(exc) not in _NO_SUCH:
+                raise refusal(kind(code(exc)), f"Cannot read MIG profile {number}: {exc}") from exc
+    return infos
+
+
+def _profile(info: t.Any, handle: t.Any, gpu: Gpu) -> Profile:
+    return Profile(
+        info.id,
+        _name(info.name),
+        info.sliceCount,
+        info.memorySizeMB,
+        info.instanceCount,
+        _placements(handle, info.id, gpu),
+    )
+
+
 def _placements(handle: t.Any, profile: int, gpu: Gpu) -> tuple[Placement, ...]:
-    count = ctypes.c_uint(0)
-    action = f"read the placements of MIG profile {profile} of {gpu.label}"
-    call(action, lambda: pynvml.nvmlDeviceGetGpuInstancePossiblePlacements(handle, profile, None, ctypes.byref(count)))
+    count = ctypes.c_uint(_MOST_PLACEMENTS)
     places = (pynvml.c_nvmlGpuInstancePlacement_t * count.value)()
     call(
-        action, lambda: pynvml.nvmlDeviceGetGpuInstancePossiblePlacements(handle, profile, places, ctypes.byref(count))
+        f"read the placements of MIG profile {profile} of {gpu.label}",
+        lambda: pynvml.nvmlDeviceGetGpuInstancePossiblePlacements(handle, profile, places, ctypes.byref(count)),
     )
     return tuple(sorted(Placement(place.start, place.size) for place in places[: count.value]))
 
@@ -158,55 +211,6 @@ def _listed(
     count = ctypes.c_uint(most)
     call(f"list the instances of {gpu.label}", lambda: function(parent, profile, handles, ctypes.byref(count)))
     return list(handles[: count.value])
-
-
-def _gpu_instance(
-    handle: t.Any,
-    name: str,
-    gpu: Gpu,
-    uuids: t.Mapping[tuple[int, int], str],
-    busy: t.Mapping[tuple[int, int], list[int]],
-) -> GpuInstance:
-    info = call(f"read a GPU instance of {gpu.label}", lambda: pynvml.nvmlGpuInstanceGetInfo(handle))
-    parts = []
-    for kind in _compute_infos(handle):
-        profile = _compute_profile(kind)
-        for part in _listed(
-            pynvml.nvmlGpuInstanceGetComputeInstances,
-            pynvml.c_nvmlComputeInstance_t,
-            handle,
-            kind.id,
-            kind.instanceCount,
-            gpu,
-        ):
-            read = functools.partial(pynvml.nvmlComputeInstanceGetInfo_v2, part)
-            found = call(f"read a compute instance of {gpu.label}", read)
-            key = (info.id, found.id)
-            place = Placement(found.placement.start, found.placement.size)
-            parts.append(
-                ComputeInstance(found.id, profile.name, place, uuids.get(key), tuple(sorted(busy.get(key, ()))))
-            )
-    place = Placement(info.placement.start, info.placement.size)
-    return GpuInstance(info.id, name, place, tuple(sorted(parts, key=lambda part: part.id)))
-
-
-def _compute_infos(parent: t.Any) -> list[t.Any]:
-    infos = []
-    for number in range(pynvml.NVML_COMPUTE_INSTANCE_PROFILE_COUNT):
-        try:
-            infos.append(
-                pynvml.nvmlGpuInstanceGetComputeInstanceProfileInfo(
-                    parent, number, pynvml.NVML_COMPUTE_INSTANCE_ENGINE_PROFILE_SHARED
-                )
-            )
-        except pynvml.NVMLError as exc:
-            if code(exc) not in _NO_SUCH:
-                raise
-    return infos
-
-
-def _compute_profile(info: t.Any) -> ComputeProfile:
-    return ComputeProfile(info.id, _name(info.name), info.sliceCount, info.instanceCount)
 
 
 def _mig_devices(handle: t.Any) -> dict[tuple[int, int], str]:

@@ -66,6 +66,10 @@ class Host:
             )
         return readings
 
+    def read_again(self, readings: t.Sequence[Reading]) -> list[Reading]:
+        """Return the same cards as they are now."""
+        return [self._read(one.gpu._replace(mig=self._driver.mig_mode(one.gpu)), one.layout, ()) for one in readings]
+
     def _read(self, gpu: Gpu, layout: Layout, daemons: t.Sequence[process.Found]) -> Reading:
         mig = gpu.mig or Mig(False, False, False)
         instances = self._instances(gpu) if mig.current else ()
