@@ -17,20 +17,20 @@ demo: $(VENV)/demo driver ## share one card of a mocked machine: before, after, 
 test: $(VENV)/test driver ## lint, sanity, unit, contract, integration: one ansible-core, one Python
 	@tests/run lint sanity unit contract integration
 
-matrix: $(VENV)/test driver ## sanity, units and integration on ansible-core 2.19 and 2.21, Python 3.9 to 3.13; the importer
+matrix: $(VENV)/test driver ## what `make test` leaves out: ansible-core 2.19 and 2.21, Python 3.9 to 3.13, the importer
 	@tests/run matrix
 
-molecule: $(VENV)/test driver ## the scenarios in systemd containers (root, Docker)
+molecule: driver ## the scenarios in systemd containers (root, Docker)
 	@tests/run molecule
 
-bench: $(VENV)/test driver ## what a run costs, as ratios
+bench: driver ## what a run costs, as ratios
 	@tests/run bench
 
 driver: $(VENV)/demo
 	@$(MAKE) --no-print-directory -C tests/mock_driver PYTHON=$(CURDIR)/$(VENV)/bin/python
 
 clean: ## remove all that the targets above made in the checkout
-	rm -rf .venv .nox .ansible .mypy_cache .ruff_cache .pytest_cache .hypothesis tests/output tests/mock_driver/build
+	rm -rf .venv .venv-molecule .nox .ansible .mypy_cache .ruff_cache .pytest_cache .hypothesis tests/output tests/mock_driver/build
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
 # The collection as Python and Ansible import it: a tree with a link back to the checkout.

@@ -50,7 +50,9 @@ def units(session: nox.Session) -> None:
 def integration(session: nox.Session) -> None:
     """Run the integration tests with the newest ansible-core for one Python."""
     session.install("-q", "-r", "tests/requirements/demo.txt", "-r", "tests/requirements/units.txt")
-    session.run("pytest", "-q", "tests/integration", *session.posargs, env=ENVIRONMENT)
+    session.run(
+        "pytest", "-q", "-n", "auto", "--dist", "worksteal", "tests/integration", *session.posargs, env=ENVIRONMENT
+    )
 
 
 if __name__ == "__main__":

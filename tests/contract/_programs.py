@@ -135,8 +135,10 @@ class Mps:
         """Make the programs such that any user can run them, wherever the checkout and its Python lie."""
         programs = self.folder / "programs"
         shutil.copytree(STAND_INS, programs, ignore=shutil.ignore_patterns("__pycache__"))
+        if self.program.real:
+            shutil.copy(self.program.path, programs / CONTROL)
         commands = self.folder / "bin"
-        for name in (CONTROL, SERVER) if not self.program.real else (SERVER,):
+        for name in (CONTROL, SERVER):
             (commands / name).unlink()
             (commands / name).symlink_to(programs / name)
         self.environment["PATH"] = f"{commands}:/usr/bin:/bin"

@@ -53,6 +53,7 @@ class Client:
             words = self.process.stdout.readline().split()
             assert words[:3] == ["connected", str(self.pid), "server"]
             self.server = int(words[3])
+            mps.known.add(self.server)
 
     def end(self) -> tuple[str, int]:
         """What it complains of, and its exit status, once it has ended."""

@@ -24,11 +24,12 @@ FLOORS = {
         "_mps.control",
         "_mps.daemons",
         "_mps.directories",
+        "_mps.observation",
         "_mps.process",
         "_mps.service",
     ],
     3: ["_compute_mode", "_selection"]
-    + ["_mps.files", "_mps.limits", "_mps.live", "_mps.plan", "_mps.record", "_mps.resolve", "_mps.wish"],
+    + ["_mps.files", "_mps.limits", "_mps.live", "_mps.modes", "_mps.plan", "_mps.record", "_mps.resolve", "_mps.wish"],
     2: ["_driver"],
     1: ["_command", "_errors", "_gpu"],
 }

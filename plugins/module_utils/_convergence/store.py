@@ -20,7 +20,7 @@ def read_text(path: str) -> str | None:
     except FileNotFoundError:
         return None
     except (OSError, UnicodeDecodeError) as exc:
-        raise StateUnreadable(f"Cannot read {path}: {exc}") from exc
+        raise StateUnreadable(f"Cannot read {path}: {exc}; repair it or move it away, and run again") from exc
 
 
 def write_text(path: str, content: str, mode: int = 0o644) -> None:

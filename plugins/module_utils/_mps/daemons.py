@@ -11,87 +11,29 @@ from .._command import Commands
 from .._convergence import store
 from .._convergence.steps import Step, carry_out
 from .._driver.interface import Driver
-from .._errors import CommandTimeout, DoesNotFit, NotReadBack, SharingError, StateUnreadable
+from .._errors import DoesNotFit, NotReadBack, SharingError
 from .._gpu import Gpu
 from . import directories, files, limits, process, record
 from .control import PROGRAM, Control, missing_program
 from .live import Daemon, Stray
+from .observation import Observer
 from .plan import Action, Observed, Plan, Wanted
 from .record import Memory
 from .resolve import Resolved
-from .service import SYSTEMD_CONFIGURATION, Systemd
+from .service import SYSTEMD_CONFIGURATION
 
 
-class Host:
+class Host(Observer):
     """A host's MPS daemons. ``service`` is systemd or none; ``stop_timeout`` (seconds) bounds a stop."""
 
     def __init__(
         self, driver: t.Callable[[], Driver], commands: Commands, service: str, state_directory: str, stop_timeout: int
     ) -> None:
+        super().__init__(commands, service, state_directory)
         self._driver = driver
-        self._commands = commands
-        self._service = service
-        self._state = state_directory
         self._stop_timeout = stop_timeout
-        self._systemd = Systemd(commands)
         self._memory = Memory({}, {})
         self._made: set[str] = set()
-
-    # --- read
-
-    def memory(self) -> Memory:
-        """Return what earlier runs remembered."""
-        daemons, modes = (os.path.join(self._state, name) for name in ("daemons.json", "compute_modes.json"))
-        try:
-            return record.from_json(store.read_json(daemons), store.read_json(modes))
-        except StateUnreadable as exc:
-            if exc.message.startswith("it"):
-                exc.message = f"Cannot use the state in {self._state} ({daemons}, {modes}): {exc.message}; repair or move the file away and run again"
-            raise
-
-    def configuration(self, name: str, memory: Memory) -> str:
-        """Return the directory of a daemon's files."""
-        service = memory.daemons[name].service if name in memory.daemons else self._service
-        return SYSTEMD_CONFIGURATION if service == "systemd" else self._state
-
-    def observe(self, pipes: t.Mapping[str, str], memory: Memory, force: bool) -> dict[str, Observed]:
-        """Return what is there of each daemon; ``pipes`` has the wished pipe directory by name."""
-        names = sorted(set(pipes) | set(memory.daemons))
-        managed = [
-            name
-            for name in names
-            if self._service == "systemd" or (name in memory.daemons and memory.daemons[name].service == "systemd")
-        ]
-        units = self._systemd.units(managed)
-        running = process.daemons()
-        seen = {}
-        for name in names:
-            old = memory.daemons.get(name)
-            pipe = old.pipe_directory if old else pipes[name]
-            daemon = self._read(pipe, force)
-            moved = name in pipes and pipes[name] != pipe
-            seen[name] = Observed(
-                daemon=daemon,
-                at_new_directory=self._read(pipes[name], force) if moved else None,
-                strays=_strays(running, pipe, daemon),
-                unit=units.get(name),
-                files=self._files(name, memory),
-            )
-        return seen
-
-    def _read(self, pipe: str, force: bool) -> Daemon | None:
-        """With force, a daemon that hangs counts as one that no longer answers, so that it can be ended."""
-        try:
-            return Control(self._commands, pipe).read()
-        except CommandTimeout:
-            if force:
-                return None
-            raise
-
-    def _files(self, name: str, memory: Memory) -> dict[str, str]:
-        directory = self.configuration(name, memory)
-        contents = {file: store.read_text(os.path.join(directory, file)) for file in files.names(name)}
-        return {file: content for file, content in contents.items() if content is not None}
 
     # --- check what only the host can tell
 
@@ -142,19 +84,16 @@ class Host:
         if resolved is None or seen is None:
             raise AssertionError(f"no such step: {action}")
         if action.kind == "write":
-            return Step(
-                action.text,
-                lambda: self._write(name, files.render(resolved), memory),
-                lambda: self._write(name, seen.files, memory),
-            )
+            return self._write_step(action.text, resolved, seen, memory)
         if action.kind == "start":
             return Step(action.text, lambda: self._start(resolved), lambda: self._take_back_start(resolved))
         if action.kind == "limit" and seen.daemon:
             before = seen.daemon.limits
+            old_limits = limits.commands(before, resolved.limits)
             return Step(
                 action.text,
                 lambda: self._limit(resolved, before),
-                lambda: self._send(resolved.wish.pipe_directory, limits.commands(before)),
+                lambda: self._send(resolved.wish.pipe_directory, old_limits),
             )
         raise AssertionError(f"no such step: {action}")
 
@@ -184,22 +123,34 @@ class Host:
         for path, document in zip(paths, (modes, daemons)):
             store.write_json(path, document)
 
-    def _write(self, name: str, contents: t.Mapping[str, str], memory: Memory) -> None:
-        directory = self.configuration(name, self._memory if name in self._memory.daemons else memory)
+    def _write_step(self, text: str, resolved: Resolved, seen: Observed, memory: Memory) -> Step:
+        """Each service has a directory of its own: where it changes, the files move."""
+        name = resolved.wish.name
+        new = SYSTEMD_CONFIGURATION if self._service == "systemd" else self._state
+        old = self.configuration(name, memory)
+
+        def move(source: str, target: str, contents: t.Mapping[str, str]) -> None:
+            self._write(target, name, contents)
+            if source != target:
+                self._write(source, name, {})
+
+        return Step(text, lambda: move(old, new, files.render(resolved)), lambda: move(new, old, seen.files))
+
+    @staticmethod
+    def _write(directory: str, name: str, contents: t.Mapping[str, str]) -> None:
         for file in files.names(name):
             path = os.path.join(directory, file)
             if file in contents:
                 store.write_text(path, contents[file])
             else:
                 store.remove(path)
+        if not contents:
+            directories.remove_empty(directory)
 
     def _remove(self, name: str, memory: Memory) -> None:
-        directory = self.configuration(name, memory)
-        for file in files.names(name):
-            store.remove(os.path.join(directory, file))
         if name in memory.daemons:
             directories.remove_pipe(memory.daemons[name].pipe_directory)
-        directories.remove_empty(directory)
+        self._write(self.configuration(name, memory), name, {})
 
     def _start(self, resolved: Resolved) -> None:
         wish = resolved.wish
@@ -253,7 +204,13 @@ class Host:
             directories.remove_pipe(pipe)
 
     def _limit(self, resolved: Resolved, now: limits.Limits) -> None:
-        self._send(resolved.wish.pipe_directory, limits.commands(resolved.limits, now))
+        """Some may be taken before one is refused: then all are as before."""
+        pipe = resolved.wish.pipe_directory
+        try:
+            self._send(pipe, limits.commands(resolved.limits, now))
+        except SharingError:
+            self._send(pipe, limits.commands(now, resolved.limits))
+            raise
 
     def _send(self, pipe: str, lines: t.Sequence[str]) -> None:
         if lines:
@@ -261,20 +218,23 @@ class Host:
 
     def _stop(self, name: str, daemon: Daemon | None, memory: Memory) -> None:
         old = memory.daemons.get(name)
-        if old is None:
-            return
-        control = Control(self._commands, old.pipe_directory)
-        daemon = daemon or control.read()
-        for server in daemon.servers if daemon else ():
-            for client in server.clients:
-                control.terminate_client(server.pid, client)
-        if old.service == "systemd":
+        if daemon is None and old:
+            daemon = Control(self._commands, old.pipe_directory).read()
+        if daemon:
+            self._end_clients(daemon)
+        if (old.service if old else self._service) == "systemd":
             self._systemd.stop(name)
             self._systemd.forget_failure(name)
         elif daemon:
-            control.quit(self._stop_timeout)
+            Control(self._commands, daemon.pipe_directory).quit(self._stop_timeout)
         if daemon and not process.await_end(daemon.pid, daemon.started, self._stop_timeout + self._commands.timeout):
             raise NotReadBack(f"Daemon '{name}' (pid {daemon.pid}) was asked to stop and still runs")
+
+    def _end_clients(self, daemon: Daemon) -> None:
+        control = Control(self._commands, daemon.pipe_directory)
+        for server in daemon.servers:
+            for client in server.clients:
+                control.terminate_client(server.pid, client)
 
     def _end_strays(self, strays: t.Sequence[Stray]) -> None:
         for stray in strays:
@@ -312,11 +272,3 @@ class Host:
 def _show(value: limits.Limits) -> str:
     sizes = ", ".join(f"{limits.show_size(mib)} on device {ordinal}" for ordinal, mib in value.memory)
     return f"{limits.show_percentage(value.tenths)} %" + (f" and {sizes}" if sizes else " and no memory limit")
-
-
-def _strays(running: t.Sequence[process.Found], pipe: str, daemon: Daemon | None) -> tuple[Stray, ...]:
-    return tuple(
-        Stray(found.pid, found.started, found.uid, pipe, process.children(found.pid))
-        for found in running
-        if found.environment.get("CUDA_MPS_PIPE_DIRECTORY") == pipe and (daemon is None or daemon.pid != found.pid)
-    )

@@ -8,13 +8,12 @@ import typing as t
 
 from .._errors import DoesNotFit, InUse
 from .._gpu import Gpu
-from . import files, limits
+from . import files, limits, modes
 from .live import Daemon, Stray
-from .record import Memory, ModeEntry, Record
+from .modes import EXCLUSIVE
+from .record import STOPPED, Memory, Record
 from .resolve import Resolved
 from .wish import Wish
-
-EXCLUSIVE = "exclusive_process"
 
 
 class Unit(t.NamedTuple):
@@ -76,26 +75,31 @@ def make(wanted: Wanted, gpus: t.Sequence[Gpu], memory: Memory, observed: t.Mapp
     daemons = {name: record for name, record in memory.daemons.items() if name not in ending}
     for name in ending:
         seen = observed[name]
-        stops += _stop(name, seen, memory.daemons.get(name), wanted.force)
+        stops += _stop(name, seen, memory.daemons.get(name), wanted)
         if _state(wanted, name) == "absent":
             removals += _remove(name, seen, memory.daemons.get(name))
         elif name in memory.daemons:
-            daemons[name] = memory.daemons[name]._replace(pid=None, started=None)
+            daemons[name] = memory.daemons[name]._replace(pid=STOPPED, started=None)
     for name, resolved in wanted.resolved.items():
         seen = observed[name]
         old = memory.daemons.get(name)
         _refuse_foreign(name, seen, old, wanted.service)
+        _refuse_moved(name, seen, observed)
         reasons = _reasons_to_restart(resolved, seen, old, wanted.service)
         if reasons:
-            stops += _stop(name, seen, old, wanted.force, ", ".join(reasons))
+            stops += _stop(name, seen, old, wanted, ", ".join(reasons))
         if wanted.service != "systemd" and seen.unit and seen.unit.enabled:
             stops.append(Action("disable", f"disable the unit of daemon '{name}'", name))
         starts += _start(resolved, seen, old, wanted.service, bool(reasons))
         daemons[name] = _record(resolved, None if reasons else seen.daemon, old, wanted.service)
-    modes, mode_actions, warnings = _modes(wanted, gpus, memory, ending)
+    wishes = {
+        name: resolved.uuids for name, resolved in wanted.resolved.items() if resolved.wish.compute_mode == EXCLUSIVE
+    }
+    entries, changes, warnings = modes.make(wishes, {*ending, *wanted.resolved}, gpus, memory.modes)
+    mode_actions = [_set_mode(card, mode) for card, mode in changes]
     _refuse_busy(wanted, mode_actions, starts, observed)
     warnings += _second_user(wanted, observed)
-    changed = Memory(daemons, modes)
+    changed = Memory(daemons, entries)
     remember = (
         [Action("remember", "remember the daemons and the compute modes from before")] if changed != memory else []
     )
@@ -107,7 +111,7 @@ def make(wanted: Wanted, gpus: t.Sequence[Gpu], memory: Memory, observed: t.Mapp
 def _refuse_taken(wanted: Wanted, memory: Memory, ending: t.Sequence[str]) -> None:
     """Daemons of earlier runs that this one does not speak of keep their cards."""
     for other, record in memory.daemons.items():
-        if other in wanted.resolved or other in ending or record.pid is None:  # without a pid it was stopped
+        if other in wanted.resolved or other in ending or record.pid == STOPPED:
             continue
         for name, resolved in wanted.resolved.items():
             for card in resolved.gpus:
@@ -136,27 +140,42 @@ def _ours(daemon: Daemon | Stray, seen: Observed, record: Record | None, service
     return record is not None and (record.pid is None or (record.pid, record.started) == (daemon.pid, daemon.started))
 
 
-def _foreign_strays(seen: Observed, record: Record | None, service: str) -> list[Stray]:
-    return [stray for stray in seen.strays if not _ours(stray, seen, record, service)]
-
-
 def _refuse_foreign(name: str, seen: Observed, record: Record | None, service: str) -> None:
     service = record.service if record else service
-    for daemon in (seen.daemon, seen.at_new_directory):
-        if daemon and (daemon is seen.at_new_directory or not _ours(daemon, seen, record, service)):
-            pipe = daemon.pipe_directory
+    daemon = seen.daemon
+    if daemon and not _ours(daemon, seen, record, service):
+        raise _foreign(name, daemon)
+    for stray in seen.strays:
+        if not _ours(stray, seen, record, service):
             raise InUse(
-                f"Daemon '{name}': an MPS control daemon that this collection did not start already answers on {pipe} "
-                f"(pid {daemon.pid}, user id {daemon.uid}); end it (echo quit -t 30 | CUDA_MPS_PIPE_DIRECTORY={pipe} nvidia-cuda-mps-control), "
-                "or choose another pipe_directory",
-                pid=daemon.pid,
+                f"Daemon '{name}': a control daemon that this collection did not start (pid {stray.pid}, user id {stray.uid}) "
+                f"was told to use {stray.pipe_directory}, but does not answer there; end it, or choose another pipe_directory",
+                pid=stray.pid,
             )
-    for stray in _foreign_strays(seen, record, service):
-        raise InUse(
-            f"Daemon '{name}': a control daemon that this collection did not start (pid {stray.pid}, user id {stray.uid}) "
-            f"was told to use {stray.pipe_directory}, but does not answer there; end it, or choose another pipe_directory",
-            pid=stray.pid,
-        )
+
+
+def _foreign(name: str, daemon: Daemon) -> InUse:
+    pipe = daemon.pipe_directory
+    return InUse(
+        f"Daemon '{name}': an MPS control daemon that this collection did not start already answers on {pipe} "
+        f"(pid {daemon.pid}, user id {daemon.uid}); end it (echo quit -t 30 | CUDA_MPS_PIPE_DIRECTORY={pipe} nvidia-cuda-mps-control), "
+        "or choose another pipe_directory",
+        pid=daemon.pid,
+    )
+
+
+def _refuse_moved(name: str, seen: Observed, observed: t.Mapping[str, Observed]) -> None:
+    """The directory that a daemon shall move to must be free."""
+    there = seen.at_new_directory
+    if there is None:
+        return
+    other = next((other for other, its in observed.items() if its.daemon and its.daemon.pid == there.pid), None)
+    if other is None:
+        raise _foreign(name, there)
+    raise InUse(
+        f"Daemon '{name}': {there.pipe_directory} still belongs to daemon '{other}'; stop that one first (state: stopped), then run again",
+        pid=there.pid,
+    )
 
 
 def _reasons_to_restart(resolved: Resolved, seen: Observed, old: Record | None, service: str) -> list[str]:
@@ -173,12 +192,13 @@ def _reasons_to_restart(resolved: Resolved, seen: Observed, old: Record | None, 
     return [f"its {what} change" for what, now, then in pairs if now != then]
 
 
-def _stop(name: str, seen: Observed, record: Record | None, force: bool, why: str = "") -> list[Action]:
+def _stop(name: str, seen: Observed, record: Record | None, wanted: Wanted, why: str = "") -> list[Action]:
     actions = []
-    daemon = seen.daemon
+    daemon, force = seen.daemon, wanted.force
+    service = record.service if record else wanted.service
     because = f" ({why})" if why else ""
     if daemon:
-        _refuse_foreign(name, seen._replace(at_new_directory=None), record, record.service if record else "none")
+        _refuse_foreign(name, seen, record, service)
         if daemon.clients and not force:
             raise InUse(
                 f"Daemon '{name}' (pid {daemon.pid}) has to stop{because}, but it has clients: pids {', '.join(map(str, daemon.clients))}; "
@@ -192,7 +212,7 @@ def _stop(name: str, seen: Observed, record: Record | None, force: bool, why: st
             Action("stop", f"stop the unit of daemon '{name}' ({seen.unit.active}, nothing answers){because}", name)
         )
     for stray in seen.strays:
-        if not _ours(stray, seen, record, record.service if record else "none"):
+        if not _ours(stray, seen, record, service):
             continue
         if stray.children and not force:
             raise InUse(
@@ -246,70 +266,16 @@ def describe_limits(resolved: Resolved) -> str:
 
 
 def _record(resolved: Resolved, running: Daemon | None, old: Record | None, service: str) -> Record:
-    """A daemon that is about to be started has no pid yet: whichever then answers is the one."""
     kept = old if old and running else None
     wish = resolved.wish
-    return Record(
-        wish.name,
-        resolved.spelled,
-        wish.pipe_directory,
-        wish.log_directory,
-        service,
-        kept.pid if kept else None,
-        kept.started if kept else None,
-    )
-
-
-def _modes(
-    wanted: Wanted, gpus: t.Sequence[Gpu], memory: Memory, ending: t.Sequence[str]
-) -> tuple[dict[str, ModeEntry], list[Action], list[str]]:
-    """Return what to remember of compute modes, what to set, and warnings. A mode from before is never overwritten while it is remembered."""
-    touched = set(ending) | set(wanted.resolved)
-    owners = {uuid: [name for name in entry.owners if name not in touched] for uuid, entry in memory.modes.items()}
-    for name, resolved in wanted.resolved.items():
-        if resolved.wish.compute_mode == EXCLUSIVE:
-            for uuid in resolved.uuids:
-                owners.setdefault(uuid, []).append(name)
-    by_uuid = {gpu.uuid: gpu for gpu in gpus if not gpu.error}
-    some_silent = not gpus or any(gpu.error for gpu in gpus)
-    entries: dict[str, ModeEntry] = {}
-    actions: list[Action] = []
-    warnings: list[str] = []
-    for uuid, names in owners.items():
-        card, entry = by_uuid.get(uuid), memory.modes.get(uuid)
-        if entry and entry.owners and not touched & {*names, *entry.owners}:
-            entries[uuid] = entry  # other daemons' card: not this run's business
-        elif card is None or (card.compute_mode is None and not names):
-            if entry and (names or some_silent or card):
-                entries[uuid] = entry._replace(owners=tuple(sorted(names)))
-                warnings.append(
-                    f"GPU {uuid} does not answer: its compute mode stays as it is, and '{entry.before}' stays remembered as the mode from before"
-                )
-            elif entry:
-                warnings.append(
-                    f"GPU {uuid} is no longer in this host: the mode from before, '{entry.before}', is forgotten"
-                )
-        elif card.compute_mode is None:
-            raise DoesNotFit(
-                f"The compute mode of {card.label} cannot be read, so it cannot be set safely; use compute_mode: unchanged"
-            )
-        elif names:
-            entries[uuid] = ModeEntry(entry.before if entry else card.compute_mode, EXCLUSIVE, tuple(sorted(names)))
-            if card.compute_mode != EXCLUSIVE:
-                actions.append(_set_mode(card, EXCLUSIVE))
-        elif entry and card.compute_mode != entry.set:
-            warnings.append(
-                f"{card.label} is in mode {card.compute_mode}, not in {entry.set} as was set: somebody else changed it, so it is left as it is"
-            )
-        elif entry and entry.before != card.compute_mode:
-            actions.append(_set_mode(card, entry.before))
-    return entries, actions, warnings
+    memory = {resolved.uuids[ordinal]: mib for ordinal, mib in resolved.limits.memory} if wish.clients else {}
+    pid, started = (kept.pid, kept.started) if kept else (None, None)
+    return Record(wish.name, resolved.spelled, wish.pipe_directory, wish.log_directory, service, pid, started, memory)
 
 
 def _set_mode(card: Gpu, mode: str) -> Action:
-    return Action(
-        "set_mode", f"set the compute mode of {card.label} from {card.compute_mode} to {mode}", gpu=card, mode=mode
-    )
+    text = f"set the compute mode of {card.label} from {card.compute_mode} to {mode}"
+    return Action("set_mode", text, gpu=card, mode=mode)
 
 
 def _second_user(wanted: Wanted, observed: t.Mapping[str, Observed]) -> list[str]:
@@ -327,7 +293,7 @@ def _second_user(wanted: Wanted, observed: t.Mapping[str, Observed]) -> list[str
 
 
 def _refuse_busy(
-    wanted: Wanted, modes: t.Sequence[Action], starts: t.Sequence[Action], observed: t.Mapping[str, Observed]
+    wanted: Wanted, changes: t.Sequence[Action], starts: t.Sequence[Action], observed: t.Mapping[str, Observed]
 ) -> None:
     """A card that others use cannot become exclusive, nor be exclusive when a daemon starts: our server would be refused."""
     ours: set[int] = set()
@@ -336,7 +302,7 @@ def _refuse_busy(
             if daemon:
                 ours |= {daemon.pid, *(server.pid for server in daemon.servers), *daemon.clients}
         ours |= {child for stray in seen.strays for child in stray.children}
-    cards = [action.gpu for action in modes if action.gpu and action.mode == EXCLUSIVE]
+    cards = [action.gpu for action in changes if action.gpu and action.mode == EXCLUSIVE]
     starting = [wanted.resolved[action.name] for action in starts if action.kind == "start"]
     cards += [card for resolved in starting if resolved.wish.compute_mode == EXCLUSIVE for card in resolved.gpus]
     for card in cards:

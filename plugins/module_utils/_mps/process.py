@@ -112,7 +112,10 @@ def end(pid: int, started: int, grace: float) -> bool:
     for number in (signal.SIGTERM, signal.SIGKILL):
         if start_time(pid) != started:
             return True
-        os.kill(pid, number)
+        try:
+            os.kill(pid, number)
+        except ProcessLookupError:
+            return True
         if await_end(pid, started, grace):
             return True
     return False

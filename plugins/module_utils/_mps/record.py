@@ -9,10 +9,15 @@ import typing as t
 from .._errors import StateUnreadable
 
 VERSION = 1
+STOPPED = 0  # the pid of a daemon that was stopped: nobody who answers in its place is ours
 
 
 class Record(t.NamedTuple):
-    """A daemon that an earlier run set up. ``gpus`` maps the spelling that the task used to the UUID that it meant then."""
+    """A daemon that an earlier run set up. ``gpus`` maps the spelling that the task used to the UUID that it meant then.
+
+    ``memory`` has the shares of ``clients`` (MiB) by UUID: that of a card that no longer answers cannot be computed again. Without a pid
+    it was about to be started when the run ended: whichever answers is the one.
+    """
 
     name: str
     gpus: dict[str, str]
@@ -21,6 +26,7 @@ class Record(t.NamedTuple):
     service: str
     pid: int | None = None
     started: int | None = None
+    memory: dict[str, int] = {}
 
 
 class ModeEntry(t.NamedTuple):

@@ -52,7 +52,9 @@ def resolve(wishes: t.Sequence[Wish], gpus: t.Sequence[Gpu], records: t.Mapping[
                 )
             owner[str(card.uuid)] = wish.name
             _check_card(wish, card, option)
-        resolved[wish.name] = Resolved(wish, tuple(cards), _limits(wish, cards, option), _spelled(wish, cards))
+        resolved[wish.name] = Resolved(
+            wish, tuple(cards), _limits(wish, cards, option, records.get(wish.name)), _spelled(wish, cards)
+        )
     return resolved
 
 
@@ -114,12 +116,15 @@ def _check_card(wish: Wish, card: Gpu, option: str) -> None:
         )
 
 
-def _limits(wish: Wish, cards: t.Sequence[Gpu], option: str) -> Limits:
+def _limits(wish: Wish, cards: t.Sequence[Gpu], option: str, record: Record | None) -> Limits:
     memory: dict[int, int] = {}
+    remembered = record.memory if record else {}
     if wish.clients:
         for ordinal, card in enumerate(cards):
             if card.memory_total_mib:
                 memory[ordinal] = limits.share_of_memory(wish.clients, card.memory_total_mib, f"{option}.clients")
+            elif card.error and card.uuid in remembered:
+                memory[ordinal] = remembered[card.uuid]
             elif not card.error:
                 raise DoesNotFit(
                     f"{option}.clients: the memory of {card.label} cannot be read, so it cannot be shared evenly; "

@@ -211,6 +211,20 @@ class Machine:
             "nvidia_mps", daemons=copy.deepcopy(list(daemons)), **{"service": "none", "stop_timeout": 2, **options}
         )
 
+    def mps_as_somebody(self, *daemons: dict[str, Any], **options: Any) -> Result:
+        """Run nvidia_mps as a user who is not root; no daemon may come of it."""
+        uid = None
+        if os.getuid() == 0:
+            uid = 4242
+            self.only("timeout")
+            self.program("nvidia-cuda-mps-control", "exit 1")  # the stand-in's way may be closed to that user
+            own = self.folder / "bin" / "state"
+            own.mkdir()
+            for path in (own, self.folder / "run", self.folder / "log"):
+                os.chown(path, uid, uid)
+            options.setdefault("state_directory", str(own))
+        return self.finish(self.start_mps(*daemons, uid=uid, **options))
+
     # Programs
 
     def control(self, command: str, name: str = "render") -> str:

@@ -8,6 +8,7 @@ import typing as t
 
 import pytest
 from ansible_collections.gpuops.sharing.plugins.module_utils._errors import DoesNotFit, InUse
+from ansible_collections.gpuops.sharing.plugins.module_utils._gpu import Gpu
 from ansible_collections.gpuops.sharing.plugins.module_utils._mps.limits import Limits
 from ansible_collections.gpuops.sharing.plugins.module_utils._mps.live import Daemon, Stray
 from ansible_collections.gpuops.sharing.plugins.module_utils._mps.record import Memory
@@ -61,7 +62,7 @@ NEW_START = ["remember", "write render", "start render"]
         pytest.param(
             after(FRESH, {**RENDER, "clients": "4"}),
             RENDER,
-            ["write render", "limit render"],
+            ["remember", "write render", "limit render"],
             id="limits no longer wished",
         ),
         pytest.param(
@@ -123,7 +124,10 @@ NEW_START = ["remember", "write render", "start render"]
             id="absent, daemon hangs",
         ),
         pytest.param(
-            BOTH, {**RENDER, "clients": "4"}, ["write render", "limit render"], id="the other daemon is left alone"
+            BOTH,
+            {**RENDER, "clients": "4"},
+            ["remember", "write render", "limit render"],
+            id="the other daemon is left alone",
         ),
     ],
 )
@@ -200,6 +204,7 @@ def test_clients_forbid_a_stop(wish: dict[str, t.Any], why: str) -> None:
 
 def test_clients_do_not_forbid_a_limit() -> None:
     assert steps(make(RUNNING.with_clients("render", 201), {**RENDER, "clients": "4"})) == [
+        "remember",
         "write render",
         "limit render",
     ]
@@ -267,3 +272,27 @@ def test_somebody_elses_daemon_that_hangs_is_never_touched(host: Host, force: bo
 def test_the_order_of_cards_is_the_daemons_order() -> None:
     daemon = running(after(FRESH, {**RENDER, "gpus": ["1", "0"]}), "render")
     assert daemon.devices == (A100.uuid, SECOND_A100.uuid)
+
+
+@pytest.mark.parametrize("wish", [RENDER, ABSENT], ids=["started", "absent"])
+def test_who_answers_in_place_of_a_stopped_daemon_is_not_ours(wish: dict[str, t.Any]) -> None:
+    with pytest.raises(InUse, match="did not start already answers"):
+        make(after(RUNNING, STOPPED).but("render", daemon=FOREIGN), wish, force=True)
+
+
+def test_a_unit_whose_state_was_lost_can_still_be_taken_away() -> None:
+    host = after(FRESH, RENDER, service="systemd")._replace(memory=Memory({}, {}))
+    assert steps(make(host, ABSENT, service="systemd")) == ["stop render", "disable render", "remove render"]
+
+
+def test_two_daemons_cannot_swap_directories_in_one_run() -> None:
+    host = BOTH.but("render", at_new_directory=running(BOTH, "train"))
+    with pytest.raises(InUse, match="still belongs to daemon 'train'"):
+        make(host, {**RENDER, "pipe_directory": "/run/nvidia-mps/train"})
+
+
+def test_the_share_of_a_lost_card_stays() -> None:
+    wish = {"name": "render", "gpus": ["all"], "clients": "4"}
+    host = after(FRESH, wish)
+    lost = host._replace(gpus=(host.gpus[0], Gpu(index=1, error="GPU is lost")))
+    assert steps(make(lost, wish)) == []
