@@ -27,7 +27,7 @@ EXAMPLES = r"""
 - name: Install a program
   ansible.builtin.copy:
     src: "{{ lookup('gpuops.sharing.program', role_path ~ '/files/boot.py') }}"
-    dest: /usr/local/libexec/gpuops-sharing/boot
+    dest: /usr/local/sbin/gpuops-sharing-boot
     mode: "0755"
 """
 

@@ -38,6 +38,8 @@ UNKNOWN = (
 _LOST = re.compile(r"GPU is lost|GPU requires reset|Unable to determine the device handle", re.IGNORECASE)
 _NO_DRIVER = re.compile(r"communicate with the NVIDIA driver|couldn't find libnvidia-ml|Failed to initialize NVML")
 _NO_DEVICES = re.compile(r"No devices (were )?found", re.IGNORECASE)
+# Of an index that there is not, when some GPU is lost: it then looks among names for it, and meets the lost one (535).
+_NO_SUCH_INDEX = re.compile(rf"^Problem with GPU|{_NO_DEVICES.pattern}", re.IGNORECASE)
 _HIGHEST_INDEX = 63
 
 
@@ -92,10 +94,10 @@ class NvidiaSmiDriver(Driver):
             answer = self._query("-i", str(index))
             if answer.rc == 0:
                 gpus.append(parse_gpu(answer.out.strip().splitlines()[0]))
+            elif _NO_SUCH_INDEX.search(answer.text):
+                break
             elif _LOST.search(answer.text):
                 gpus.append(Gpu(index=index, error=answer.text))
-            elif _NO_DEVICES.search(answer.text):
-                break
             else:
                 raise _failed(f"read GPU {index}", answer)
         return gpus

@@ -46,6 +46,8 @@ class Host(Observer):
             wish = wanted.resolved[name].wish
             directories.check_pipe(wish.pipe_directory, name)
             directories.check_log(wish.log_directory, name)
+            if self._service == "systemd":
+                directories.check_sandbox([wish.pipe_directory, wish.log_directory], name)
         if starting:
             directories.check_shared_memory()
         if starting and self._service == "systemd" and not unit_may_come:
@@ -158,7 +160,7 @@ class Host(Observer):
         if not os.path.isdir(wish.pipe_directory):
             self._made.add(wish.pipe_directory)
         if self._service == "systemd":
-            self._systemd.start(wish.name)
+            self._start_unit(wish.name)
         else:
             directories.make(wish.pipe_directory, wish.log_directory)
             try:
@@ -170,6 +172,14 @@ class Host(Observer):
             self._first_words(resolved, control)
         except SharingError:
             self._break_off(resolved)
+            raise
+
+    def _start_unit(self, name: str) -> None:
+        """A unit that did not start is tried again by systemd, unless it is stopped."""
+        try:
+            self._systemd.start(name)
+        except SharingError:
+            self._systemd.stop(name)
             raise
 
     def _first_words(self, resolved: Resolved, control: Control) -> None:

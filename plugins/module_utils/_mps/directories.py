@@ -6,11 +6,13 @@ from __future__ import annotations
 
 import os
 import stat
+import typing as t
 
 from .._errors import DoesNotFit
 from .wish import DEFAULT_LOG_PARENT, DEFAULT_PIPE_PARENT
 
 _OURS = ("control", "control_lock", "control_privileged", "log", "nvidia-cuda-mps-control.pid")
+_CLOSED = ("/home", "/root", "/run/user", "/usr", "/boot", "/efi", "/etc")
 _SHARED_MEMORY = "/dev/shm"
 
 
@@ -52,6 +54,15 @@ def _check(path: str, own_parent: str, subject: str) -> None:
         )
     if not os.access(path, os.W_OK):
         raise DoesNotFit(f"{subject}: is not writable; run as root (become: true), or choose another directory")
+
+
+def check_sandbox(paths: t.Sequence[str], name: str) -> None:
+    """The unit sees these as empty or may not write there (ProtectHome, ProtectSystem=full in the unit template)."""
+    for path in paths:
+        if path.startswith(tuple(f"{closed}/" for closed in _CLOSED)):
+            raise DoesNotFit(
+                f"Daemon '{name}': {path} is closed to the unit ({', '.join(_CLOSED)} are); choose a directory below /run, /var or /srv"
+            )
 
 
 def check_system() -> None:

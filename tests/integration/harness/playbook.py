@@ -21,7 +21,7 @@ class Task:
     def __init__(self, record: dict[str, Any]) -> None:
         self.name: str = record["task"]
         self.skipped: bool = record["event"] == "skipped"
-        self.result = Result(record["result"])
+        self.result = Result(record["result"], failed=record["event"] == "failed")
         self.machine: dict[str, Any] = record["machine"]
 
     @property

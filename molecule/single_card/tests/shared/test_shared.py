@@ -51,7 +51,7 @@ def test_client_file_leads_to_the_daemon(machine: Machine) -> None:
         ("/etc/nvidia-mps/single-card.commands", 0o644),
         (CLIENT_FILE, 0o644),
         ("/etc/systemd/system/nvidia-mps@.service", 0o644),
-        ("/usr/local/libexec/gpuops-sharing/boot", 0o755),
+        ("/usr/local/sbin/gpuops-sharing-boot", 0o755),
         ("/var/lib/gpuops-sharing", 0o755),
         (PIPE_DIRECTORY, 0o755),
         ("/var/log/nvidia-mps/single-card", 0o700),

@@ -14,7 +14,7 @@ from machine import MODE_BEFORE, PIPE_DIRECTORY, UNIT, Machine
         "/etc/nvidia-mps",
         "/etc/systemd/system/nvidia-mps@.service",
         "/etc/systemd/system/multi-user.target.wants/" + UNIT,
-        "/usr/local/libexec/gpuops-sharing",
+        "/usr/local/sbin/gpuops-sharing-boot",
         "/var/lib/gpuops-sharing",
         PIPE_DIRECTORY,
     ],

@@ -127,3 +127,10 @@ def test_what_is_not_a_daemons_stays(tmp_path: pathlib.Path) -> None:
         (tmp_path / name).touch()
     directories.remove_pipe(str(tmp_path))
     assert os.listdir(tmp_path) == ["mine"]
+
+
+@pytest.mark.parametrize("path", ["/home/ops/pipe", "/etc/mps", "/run/user/0/mps", "/usr/local/mps"])
+def test_a_directory_that_the_unit_may_not_write(path: str) -> None:
+    directories.check_sandbox(["/run/nvidia-mps/render", "/srv/mps"], "render")
+    with pytest.raises(DoesNotFit, match=f"Daemon 'render': {path} is closed to the unit"):
+        directories.check_sandbox(["/run/nvidia-mps/render", path], "render")
