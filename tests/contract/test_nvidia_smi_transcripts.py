@@ -22,9 +22,9 @@ PROGRAMS = {
     ),
 }
 SECTIONS = [
-    (version, section.title)
-    for version in PROGRAMS
-    for section in transcript.read(RECORDINGS / f"nvidia_smi_{version}.txt")
+    (path.stem, section.title)
+    for path in sorted(RECORDINGS.glob("nvidia_smi_*.txt"))
+    for section in transcript.read(path)
 ]
 
 
@@ -38,12 +38,12 @@ def real_program(version: str) -> Path:
     return program
 
 
-@pytest.mark.parametrize(("version", "title"), SECTIONS, ids=[f"{version}-{title}" for version, title in SECTIONS])
+@pytest.mark.parametrize(("name", "title"), SECTIONS, ids=[f"{name}-{title}" for name, title in SECTIONS])
 def test_real_nvidia_smi_answers_as_recorded(
-    version: str, title: str, start_machine: Callable[[str], MockedMachine]
+    name: str, title: str, start_machine: Callable[[str], MockedMachine]
 ) -> None:
-    program = real_program(version)
-    recorded = {section.title: section for section in transcript.read(RECORDINGS / f"nvidia_smi_{version}.txt")}[title]
+    program = real_program(name.rpartition("_")[2])
+    recorded = {section.title: section for section in transcript.read(RECORDINGS / f"{name}.txt")}[title]
     played = transcript.play(recorded, program, start_machine(recorded.machine))
     assert [(step.command, step.answer) for step in played] == [(step.command, step.answer) for step in recorded.steps]
 
