@@ -4,13 +4,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 
 import pytest
 
 pytest.register_assert_rewrite("harness")
 
+from harness import mig
 from harness.machine import Machine, Modules
+from harness.mig import MigMachine
 
 
 @pytest.fixture(scope="session")
@@ -38,3 +41,35 @@ def new_machine(modules: Modules) -> Iterator[Callable[[str], Machine]]:
 def machine(new_machine: Callable[[str], Machine]) -> Machine:
     """Two A100."""
     return new_machine("a100-40gb-x2")
+
+
+@pytest.fixture(scope="session")
+def modules_alone() -> Iterator[Modules]:
+    """What sees no other test's daemons."""
+    if mig.hindrance():
+        if os.environ.get("GPUOPS_REQUIRE_REAL"):
+            pytest.fail(mig.hindrance())
+        pytest.skip(mig.hindrance())
+    server = mig.alone()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def new_mig_machine(modules_alone: Modules) -> Iterator[Callable[[str], MigMachine]]:
+    """Start a machine whose cards can be cut."""
+    started: list[MigMachine] = []
+
+    def start(name: str) -> MigMachine:
+        started.append(MigMachine(name, modules_alone))
+        return started[-1]
+
+    yield start
+    for machine in started:
+        machine.close()
+
+
+@pytest.fixture
+def mig_machine(new_mig_machine: Callable[[str], MigMachine]) -> MigMachine:
+    """Two A100 that can be cut."""
+    return new_mig_machine("a100-40gb-x2")

@@ -21,6 +21,9 @@ FLOORS = {
     4: [
         "_convergence",
         "_mig.holders",
+        "_mig.instances",
+        "_mig.modes",
+        "_mig.observation",
         "_mig.reconcile",
         "_mps.boot",
         "_mps.control",

@@ -12,10 +12,12 @@ from ansible.module_utils.basic import AnsibleModule
 from .._command import Commands
 from .._convergence.lock import host_lock
 from .._driver.choice import open_driver
+from .._errors import SharingError
 from .._instance import GpuInstance, Profile
 from .._mig import layout, planner
+from .._mig.observation import Reading
 from .._mig.planner import Plan
-from .._mig.reconcile import Host, Options, Reading
+from .._mig.reconcile import Host, Options, Plans
 from . import task
 
 SPECIFICATION: dict[str, t.Any] = {
@@ -64,28 +66,44 @@ def _body(module: AnsibleModule, commands: Commands) -> dict[str, t.Any]:
         changes = any(reading.switches for reading in before) or any(
             plan is None or not plan.empty for plan in plans.values()
         )
-        after = before
-        if changes and not module.check_mode:
-            host.apply(before, plans)
-            after = host.read_again(before)
-            host.verify(after)
+        after = _change(host, before, plans) if changes and not module.check_mode else before
         backend = driver.backend
-    predicted = changes and module.check_mode
     return {
         "changed": changes,
         "gpus": [_entry(one, other) for one, other in zip(before, after)],
         "steps": [step for reading in before for step in _steps(reading, plans[str(reading.gpu.uuid)])],
         "diff": {
-            "before": "".join(_picture(reading, plans, 0) for reading in before),
-            "after": "".join(_picture(reading, plans, 1) for reading in before)
-            if predicted
-            else "".join(_now(reading) for reading in after),
+            "before": "".join(map(_now, before)),
+            "after": "".join(_planned(reading, plans[str(reading.gpu.uuid)]) for reading in before)
+            if module.check_mode
+            else "".join(map(_now, after)),
         },
         "backend": backend,
         "reset_required": False,
         "reboot_required": False,
-        "warnings": [],
+        "warnings": [
+            f"{gpu.label} was left out: {gpu.error}"
+            for gpu in machine
+            if gpu.error and any(entry.gpus == ("all",) for entry in layouts)
+        ],
     }
+
+
+def _change(host: Host, before: t.Sequence[Reading], plans: Plans) -> list[Reading]:
+    """Apply the plans and return what is there then; a failure tells that too."""
+    try:
+        host.apply(before, plans)
+        after = host.read_again(before)
+        host.verify(after)
+    except SharingError as exc:
+        for reading in before:
+            with contextlib.suppress(SharingError):  # a card that does not answer any more cannot be told
+                (now,) = host.read_again([reading])
+                exc.details.setdefault("gpus", []).append(_entry(reading, now))
+                if exc.details.get("not_undone"):
+                    exc.message += f"\nNow {_now(now)}".rstrip()
+        raise
+    return after
 
 
 def _entry(before: Reading, after: Reading) -> dict[str, t.Any]:
@@ -144,21 +162,21 @@ def _steps(reading: Reading, plan: Plan | None) -> list[str]:
     return mode + cuts if reading.layout.enabled else cuts + mode
 
 
-def _picture(reading: Reading, plans: t.Mapping[str, Plan | None], when: int) -> str:
-    """Draw the card's slots before (0) or after (1) its plan, under a line that tells its mode."""
-    plan = plans[str(reading.gpu.uuid)]
-    on = (reading.mig.current, reading.layout.enabled)[when]
-    line = _title(reading, on)
-    if reading.card is None or plan is None or not reading.card.profiles:
-        return line
-    return line + planner.draw(reading.card, plan, reading.protected)[when] + "\n"
-
-
 def _now(reading: Reading) -> str:
-    line = _title(reading, reading.mig.current)
-    if reading.card is None or not reading.card.profiles:
+    """Draw a card's slots under a line that tells its mode; without MIG mode there are none."""
+    plan = Plan(keep=reading.card.instances) if reading.card else None
+    return _picture(reading, plan, reading.mig.current)
+
+
+def _planned(reading: Reading, plan: Plan | None) -> str:
+    return _picture(reading, plan, reading.layout.enabled)
+
+
+def _picture(reading: Reading, plan: Plan | None, on: bool) -> str:
+    line = _title(reading, on)
+    if not on or reading.card is None or plan is None or not reading.card.profiles:
         return line
-    return line + planner.draw(reading.card, Plan(keep=reading.card.instances), reading.protected)[0] + "\n"
+    return line + planner.draw(reading.card, plan, reading.protected)[1] + "\n"
 
 
 def _title(reading: Reading, on: bool) -> str:

@@ -8,9 +8,11 @@ import typing as t
 
 from .._errors import CommandFailed, SharingError
 
+_TOLD = ("done", "undone", "not_undone")
+
 
 class Step(t.NamedTuple):
-    """Something to do, in a person's words, and how to take it back (None: it cannot be)."""
+    """Something to do, in a person's words, and how to take it back (None: it cannot be). Without text it is not told."""
 
     text: str
     do: t.Callable[[], None]
@@ -18,7 +20,10 @@ class Step(t.NamedTuple):
 
 
 def carry_out(steps: t.Sequence[Step]) -> None:
-    """Do all steps. Raises the error of the step that failed, with ``done``, ``undone`` and ``not_undone`` in its details."""
+    """Do all steps. Raises the error of the step that failed, with ``done``, ``undone`` and ``not_undone`` in its details.
+
+    A step may itself carry out steps: what they tell comes together.
+    """
     done: list[Step] = []
     for step in steps:
         try:
@@ -42,8 +47,18 @@ def _take_back(done: t.Sequence[Step], error: SharingError) -> None:
             undone.append(step.text)
         except (SharingError, OSError) as exc:
             left.append(f"{step.text} (taking it back failed: {exc})")
-    error.details.update(done=[step.text for step in done], undone=undone, not_undone=left)
-    told = [f"Taken back: {'; '.join(undone)}"] if undone else []
-    told += [f"Not taken back: {'; '.join(left)}"] if left else []
-    if told:
-        error.message = ". ".join([error.message.rstrip("."), *told])
+    message = error.message.removesuffix(_told("", error.details))
+    inner = {key: error.details.get(key, []) for key in _TOLD}
+    error.details.update(
+        done=[step.text for step in done if step.text] + inner["done"],
+        undone=inner["undone"] + [text for text in undone if text],
+        not_undone=inner["not_undone"] + [text for text in left if text],
+    )
+    error.message = _told(message, error.details)
+
+
+def _told(message: str, details: t.Mapping[str, t.Any]) -> str:
+    """Return a message with what was taken back and what was not."""
+    told = [f"Taken back: {'; '.join(details['undone'])}"] if details.get("undone") else []
+    told += [f"Not taken back: {'; '.join(details['not_undone'])}"] if details.get("not_undone") else []
+    return ". ".join([message.rstrip("."), *told]) if told else message

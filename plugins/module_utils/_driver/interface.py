@@ -17,6 +17,9 @@ _REMEDIES: dict[type[SharingError], str] = {
     GpuLost: "reset the GPU or reboot the host",
 }
 
+# Why a driver took a MIG mode but could not activate it at once: nvmlDeviceSetMigMode's activation status by its NVML code.
+PENDING = {3: "not supported", 10: "timeout", 16: "gpu requires reset", 19: "in use by another client"}
+
 
 def refusal(kind: type[SharingError], message: str, **details: t.Any) -> SharingError:
     """Return the error for a refusal of the driver, with what can be done about it."""
@@ -54,6 +57,10 @@ class MigDriver(Driver):
     """A driver that also cuts GPUs."""
 
     @abc.abstractmethod
+    def reopen(self) -> None:
+        """Take hold of the driver again after ``close``."""
+
+    @abc.abstractmethod
     def set_persistence_mode(self, gpu: Gpu, on: bool) -> None:
         """Ask for persistence mode on or off."""
 
@@ -63,7 +70,7 @@ class MigDriver(Driver):
 
     @abc.abstractmethod
     def set_mig_mode(self, gpu: Gpu, on: bool) -> str | None:
-        """Ask for MIG mode on or off; return why the driver could not activate it at once (it is pending then), else None."""
+        """Ask for MIG mode on or off; where it is only pending, return why in the words of ``PENDING`` or in the driver's own, else None."""
 
     @abc.abstractmethod
     def mig_profiles(self, gpu: Gpu) -> tuple[Profile, ...]:

@@ -54,6 +54,9 @@ class NvidiaSmiDriver(NvidiaSmiMig, MigDriver):
     def close(self) -> None:
         """Nothing is held between two commands."""
 
+    def reopen(self) -> None:
+        """Nothing is held between two commands."""
+
     def system(self) -> System:
         answer = self._ask("-q", "-d", "COMPUTE")
         return System(

@@ -14,9 +14,7 @@ from .._instance import ComputeInstance, ComputeProfile, GpuInstance, Placement,
 from .nvidia_smi_call import Ask, failed
 
 _NONE = re.compile(r"No (GPU|compute) instances found|No MIG-enabled devices found", re.IGNORECASE)
-_PENDING = re.compile(
-    r"MIG mode is in pending (?:enable|disable) state for GPU [0-9A-F:.]+?:(?=[A-Z][a-z])(?P<why>[^.]*?)(?: [0-9A-F]{8}:| Reboot| All done|$)"
-)
+_PENDING = re.compile(r"^Warning: MIG mode is in pending \w+ state for GPU [0-9A-Fa-f:]+\.\d:(.+)$", re.MULTILINE)
 _PROFILE = re.compile(r"\|\s+\d+\s+MIG (\S+)\s+(\d+)\s+(\d+)/(\d+)\s+([\d.]+)\s+(?:Yes|No)\s")
 _PLACEMENTS = re.compile(r"Profile ID\s+(\d+) Placements?\s*:\s*\{([\d,]*)\}:(\d+)")
 _GPU_INSTANCE = re.compile(r"\|\s+\d+\s+MIG (\S+)\s+(\d+)\s+(\d+)\s+(\d+):(\d+)\s+\|")
@@ -44,9 +42,9 @@ class NvidiaSmiMig:
         action = f"{'enable' if on else 'disable'} MIG mode of {gpu.label}"
         if answer.rc != 0:
             raise failed(action, answer)
-        pending = _PENDING.search(answer.text)
+        pending = _PENDING.search(answer.out)
         if pending:
-            return pending.group("why").strip().lower()
+            return pending.group(1).strip().lower()
         if re.search(r"not supported", answer.text, re.IGNORECASE):
             raise NotSupported(f"Cannot {action}: {answer.text}")
         return None

@@ -31,6 +31,10 @@ class NvmlDriver(NvmlMig, MigDriver):
 
     def __init__(self) -> None:
         super().__init__()
+        self.reopen()
+
+    def reopen(self) -> None:
+        self._handles.clear()
         try:
             pynvml.nvmlInit()
         except pynvml.NVMLError as exc:

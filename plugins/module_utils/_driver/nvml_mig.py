@@ -11,16 +11,9 @@ import typing as t
 from .._errors import NotSupported
 from .._gpu import Gpu, Mig
 from .._instance import ComputeInstance, ComputeProfile, GpuInstance, Placement, Profile
-from .interface import refusal
+from .interface import PENDING, refusal
 from .nvml_call import call, code, kind, optional, pynvml
 
-# What nvmlDeviceSetMigMode's activation status may say; the mode is pending then.
-_ACTIVATION = {
-    3: "not supported here (a GPU that is passed through to a virtual machine)",
-    10: "timeout",
-    16: "a reset is required",
-    19: "in use by another client",
-}
 _MOST_PLACEMENTS = 32
 _NO_SUCH = (2, 3)  # invalid argument, not supported: this GPU does not offer it
 
@@ -44,13 +37,13 @@ class NvmlMig:
 
     def mig_mode(self, gpu: Gpu) -> Mig:
         """See Driver."""
-        return read_mode(self._handle(gpu))
+        return call(f"read the MIG mode of {gpu.label}", lambda: read_mode(self._handle(gpu)))
 
     def set_mig_mode(self, gpu: Gpu, on: bool) -> str | None:
         """See Driver."""
         action = f"{'enable' if on else 'disable'} MIG mode of {gpu.label}"
         status = call(action, lambda: pynvml.nvmlDeviceSetMigMode(self._handle(gpu), int(on)))
-        return None if status == 0 else _ACTIVATION.get(status, f"NVML says: {pynvml.NVMLError(status)}")
+        return None if status == 0 else PENDING.get(status, str(pynvml.NVMLError(status)).lower())
 
     def mig_profiles(self, gpu: Gpu) -> tuple[Profile, ...]:
         """See Driver. What a card offers does not change while it is driven."""
@@ -67,10 +60,11 @@ class NvmlMig:
 
     def instances(self, gpu: Gpu) -> tuple[GpuInstance, ...]:
         """See Driver."""
-        handle = self._handle(gpu)
-        if not read_mode(handle).current:
+        if not self.mig_mode(gpu).current:
             return ()
-        uuids, busy = _mig_devices(handle), _busy(handle)
+        handle = self._handle(gpu)
+        uuids = call(f"list the MIG devices of {gpu.label}", lambda: _mig_devices(handle))
+        busy = call(f"list the processes in MIG devices of {gpu.label}", lambda: _busy(handle))
         found = []
         for profile in self.mig_profiles(gpu):
             for instance in _listed(

@@ -11,10 +11,11 @@ import typing as t
 
 from .._gpu import Gpu
 
+PERSISTENCED = "nvidia-persiste"  # as /proc cuts its name
 # Programs that hold cards for a living, and the service that an operator stops (NVIDIA MIG User Guide).
 SERVICES = {
     "nv-hostengine": "nvidia-dcgm (or dcgm)",
-    "nvidia-persiste": "nvidia-persistenced",
+    PERSISTENCED: "nvidia-persistenced",
     "nvsm_core": "nvsm",
     "dcgm-exporter": "dcgm-exporter",
     "nvidia-device-p": "the Kubernetes device plugin",
@@ -34,14 +35,20 @@ class Holder(t.NamedTuple):
         return f"{self.pid} ({self.name}" + (f", service {self.service}" if self.service else "") + ")"
 
 
-def find(gpu: Gpu, proc: str = "/proc") -> list[Holder]:
+def open_devices(proc: str = "/proc") -> dict[str, set[int]]:
+    """Return which processes have which of NVIDIA's device files open."""
+    found: dict[str, set[int]] = {}
+    for path in glob.iglob(f"{proc}/[0-9]*/fd/*"):
+        target = _target(path)
+        if target.startswith("/dev/nvidia"):
+            found.setdefault(target, set()).add(int(path.split("/")[-3]))
+    return found
+
+
+def find(gpu: Gpu, devices: t.Mapping[str, t.Collection[int]], proc: str = "/proc") -> list[Holder]:
     """Return who holds ``gpu``: the processes that the driver names, and whoever has its device file open."""
-    pids = {process.pid for process in gpu.processes}
-    device = _device(gpu, proc)
-    if device:
-        pids |= {int(path.split("/")[-3]) for path in glob.glob(f"{proc}/[0-9]*/fd/*") if _target(path) == device}
-    pids.discard(os.getpid())
-    return [describe(pid, proc) for pid in sorted(pids)]
+    pids = {process.pid for process in gpu.processes} | set(devices.get(_device(gpu, proc) or "", ()))
+    return [describe(pid, proc) for pid in sorted(pids - {os.getpid()})]
 
 
 def describe(pid: int, proc: str = "/proc") -> Holder:

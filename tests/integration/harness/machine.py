@@ -15,7 +15,7 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -59,12 +59,12 @@ class Result(dict[str, Any]):
 class Modules:
     """The server that runs modules."""
 
-    def __init__(self, python_path: str = COLLECTIONS) -> None:
+    def __init__(self, python_path: str = COLLECTIONS, within: Sequence[str] = ()) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="gpuops-"))
         self._socket = str(self._folder / "socket")
         library = f"{MOCK_DRIVER / 'build'}:{os.environ.get('LD_LIBRARY_PATH', '')}".rstrip(":")
         environment = {**os.environ, "PYTHONPATH": python_path, "LD_LIBRARY_PATH": library}
-        command = [sys.executable, str(Path(__file__).with_name("server.py")), self._socket]
+        command = [*within, sys.executable, str(Path(__file__).with_name("server.py")), self._socket]
         self._process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
         assert self._process.stdout is not None
         assert self._process.stdout.readline() == "ready\n"
@@ -126,6 +126,12 @@ class Machine:
         answer = self._modules.receive(self._modules.send({"mock_driver": arguments, "environment": self.environment}))
         assert answer["status"] == 0, answer
         return str(answer["out"])
+
+    def execute(self, command: list[str], environment: dict[str, str]) -> tuple[int, str]:
+        """Run a program; its exit status, and all that it printed."""
+        request = {"program": ["sh", "-c", 'exec "$@" 2>&1', "sh", *command], "environment": environment}
+        answer = self._modules.receive(self._modules.send(request))
+        return int(answer["status"]), str(answer["out"])
 
     def counters(self) -> dict[str, int]:
         """NVML calls so far."""

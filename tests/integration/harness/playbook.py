@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -72,11 +71,8 @@ def playbook(machine: Machine, name: str, *options: str) -> Run:
         "GPUOPS_RECORDS": str(records),
         "GPUOPS_MACHINE": str(machine.folder),
     }
-    command = ["ansible-playbook", name, *options]
-    done = subprocess.run(
-        command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    )
-    return Run(done.returncode, done.stdout, [json.loads(line) for line in records.read_text().splitlines()])
+    status, output = machine.execute(["ansible-playbook", name, *options], environment)
+    return Run(status, output, [json.loads(line) for line in records.read_text().splitlines()])
 
 
 def extra(**variables: Any) -> list[str]:

@@ -1,6 +1,6 @@
 # Copyright (c) 2026 gpuops.sharing contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Runs modules, and the command mock-driver, in forks of one warm interpreter: python server.py SOCKET.
+"""Runs modules, the command mock-driver and programs in forks of one warm interpreter: python server.py SOCKET.
 
 A module's start costs a third of a second, nearly all of it imports. Here they are done once. Each request is served by a
 fork with an environment of its own, so that no run sees anything of another.
@@ -13,6 +13,7 @@ import importlib
 import json
 import os
 import socketserver
+import subprocess
 import sys
 import tempfile
 import traceback
@@ -31,6 +32,11 @@ def run(request: dict[str, Any]) -> int:
         if "mock_driver" in request:
             sys.argv = ["mock-driver", *request["mock_driver"]]
             return int(importlib.import_module("command.__main__").main())
+        if "program" in request:
+            return subprocess.run(request["program"], stdin=subprocess.DEVNULL, check=False).returncode
+        if "job" in request:
+            print(subprocess.Popen(request["job"], start_new_session=True, stdout=subprocess.DEVNULL).pid)
+            return 0
         with testing.patch_module_args(request["arguments"]):
             importlib.import_module(f"{MODULES}.{request['module']}").main()
     except SystemExit as end:
@@ -76,7 +82,7 @@ def main() -> None:
     ctypes.CDLL("libnvidia-ml.so.1")  # so that a run as another user needs no way to the file
     sys.path.insert(0, str(MOCK_DRIVER))
     importlib.import_module("command.__main__")
-    for name in ("nvidia_compute_mode", "nvidia_gpu_info", "nvidia_mps"):
+    for name in ("nvidia_compute_mode", "nvidia_gpu_info", "nvidia_mig", "nvidia_mps"):
         importlib.import_module(f"{MODULES}.{name}")
     with Server(sys.argv[1], Handler) as server:
         print("ready", flush=True)

@@ -4,11 +4,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib
 import os
 import stat
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +27,18 @@ def take(folder: Path) -> dict[str, Any]:
 
 def counters(state: Path) -> dict[str, int]:
     """How often NVML was called so far, and how often to change something."""
-    if str(MOCK_DRIVER) not in sys.path:
-        sys.path.append(str(MOCK_DRIVER))
-    record, library = importlib.import_module("command.record"), importlib.import_module("library.state")
-    with library.open_state(state) as opened:
+    with driver(state, "command.record") as (opened, record):
         counted = record.counts(opened)
     return {name: counted[name] for name in ("calls", "setter_calls", "changes")}
+
+
+@contextlib.contextmanager
+def driver(state: Path, module: str) -> Iterator[tuple[Any, Any]]:
+    """A machine's state, locked, and a module of the mocked driver that reads it."""
+    if str(MOCK_DRIVER) not in sys.path:
+        sys.path.append(str(MOCK_DRIVER))
+    with importlib.import_module("library.state").open_state(state) as opened:
+        yield opened, importlib.import_module(module)
 
 
 def files(folder: Path) -> dict[str, str]:
