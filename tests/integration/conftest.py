@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+Start = Callable[[str], "MigMachine"]
+
 pytest.register_assert_rewrite("harness")
 
 from harness import mig
@@ -56,7 +58,7 @@ def modules_alone() -> Iterator[Modules]:
 
 
 @pytest.fixture
-def new_mig_machine(modules_alone: Modules) -> Iterator[Callable[[str], MigMachine]]:
+def new_mig_machine(modules_alone: Modules) -> Iterator[Start]:
     """Start a machine whose cards can be cut."""
     started: list[MigMachine] = []
 
@@ -70,6 +72,18 @@ def new_mig_machine(modules_alone: Modules) -> Iterator[Callable[[str], MigMachi
 
 
 @pytest.fixture
-def mig_machine(new_mig_machine: Callable[[str], MigMachine]) -> MigMachine:
+def mig_machine(new_mig_machine: Start) -> MigMachine:
     """Two A100 that can be cut."""
     return new_mig_machine("a100-40gb-x2")
+
+
+@pytest.fixture(params=mig.PROGRAMS)
+def either_way(request: pytest.FixtureRequest, new_mig_machine: Start) -> Start:
+    """Start a machine whose driver is spoken to in each way."""
+
+    def start(name: str) -> MigMachine:
+        machine = new_mig_machine(name)
+        machine.speak(request.param)
+        return machine
+
+    return start

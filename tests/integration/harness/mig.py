@@ -10,14 +10,17 @@ from __future__ import annotations
 import functools
 import os
 import subprocess
+import sys
 from typing import Any, NamedTuple
 
-from harness import snapshot
+from harness import real, snapshot
 from harness.machine import Machine, Modules, Result
 
 ALONE = ["unshare", *([] if os.getuid() == 0 else ["--user", "--map-root-user"]), "--pid", "--fork", "--kill-child"]
 # A shell is the first process: it takes in what orphans leave.
 ALONE += ["--mount-proc", "sh", "-c", '"$@"; exit', "sh"]
+# How the driver is spoken to.
+PROGRAMS = ("nvml", "nvidia-smi-535")
 
 
 @functools.cache
@@ -60,9 +63,17 @@ class Instance(NamedTuple):
 class MigMachine(Machine):
     """A machine with cards that can be cut."""
 
+    backend = "nvml"
+
+    def speak(self, program: str) -> None:
+        """Talk to the driver by one of PROGRAMS from now on."""
+        if program == "nvidia-smi-535":
+            real.use(self, "nvidia-smi")
+        self.backend = "nvml" if program == "nvml" else "nvidia_smi"
+
     def mig(self, *layouts: dict[str, Any], **options: Any) -> Result:
         """Run nvidia_mig."""
-        return self.run("nvidia_mig", layouts=list(layouts), **options)
+        return self.run("nvidia_mig", layouts=list(layouts), **{"backend": self.backend, **options})
 
     def cut(self, *instances: Any, gpu: Any = 0, **options: Any) -> Result:
         """Run nvidia_mig for one card; an instance is a profile's name, or an entry of `instances`."""
@@ -76,6 +87,23 @@ class MigMachine(Machine):
         where = ["--gi", str(instance.id), "--ci", str(instance.parts[part].id)] if instance else []
         self.mock_driver("process", "add", str(gpu), str(pid), *where)
         return pid
+
+    def serve(self, devices: str | None) -> None:
+        """Start an MPS control daemon for these devices, or for all."""
+        environment = {**self.environment, "CUDA_MPS_PIPE_DIRECTORY": self.pipe()}
+        environment["CUDA_MPS_LOG_DIRECTORY"] = str(self.folder / "log")
+        if devices is not None:
+            environment["CUDA_VISIBLE_DEVICES"] = devices
+        status, output = self.execute(["nvidia-cuda-mps-control", "-d"], environment)
+        assert status == 0, output
+
+    def nvml(self, program: str, gpu: int = 0) -> None:
+        """Run a Python program that finds pynvml's names, and the card's handle as `card`."""
+        start = (
+            f"from ctypes import byref\nfrom pynvml import *\nnvmlInit()\ncard = nvmlDeviceGetHandleByIndex({gpu})\n"
+        )
+        status, output = self.execute([sys.executable, "-c", start + program], self.environment)
+        assert status == 0, output
 
     def instances(self, gpu: int = 0) -> list[Instance]:
         """What is on a card, in order of place."""
