@@ -13,7 +13,7 @@ from .._command import Commands
 from .._convergence.lock import host_lock
 from .._driver.choice import open_driver
 from .._errors import SharingError
-from .._instance import GpuInstance, Profile
+from .._instance import GpuInstance, Placement, Profile
 from .._mig import layout, planner
 from .._mig.observation import Reading
 from .._mig.planner import Plan
@@ -144,22 +144,24 @@ def show_instance(instance: GpuInstance) -> dict[str, t.Any]:
 
 
 def _steps(reading: Reading, plan: Plan | None) -> list[str]:
-    gpu = reading.gpu
-    mode = [f"{'enable' if reading.layout.enabled else 'disable'} MIG mode of {gpu.label}"] if reading.switches else []
+    card = f"GPU {reading.gpu.index}"
+    mode = [f"{'enable' if reading.layout.enabled else 'disable'} MIG mode of {card}"] if reading.switches else []
     if plan is None:
-        return [*mode, f"cut {gpu.label}: its driver tells profiles only once MIG mode is on, so the plan is made then"]
-    cuts = [
-        f"destroy {one.profile} at {one.placement.start}:{one.placement.size} of {gpu.label} (GPU instance {one.id})"
-        for one in plan.destroy
-    ]
+        return [
+            *mode,
+            f"cut {card} (what it offers can be read only once its MIG mode is on, so the plan is made then)",
+        ]
+    cuts = [f"destroy {_place(one.profile, one.placement)} of {card} (GPU instance {one.id})" for one in plan.destroy]
+    cuts += [f"create {_place(one.profile.name, one.placement)} of {card}" for one in plan.create]
     cuts += [
-        f"create {one.profile.name} at {one.placement.start}:{one.placement.size} of {gpu.label}" for one in plan.create
-    ]
-    cuts += [
-        f"change the compute instances of {one.instance.profile} of {gpu.label} (GPU instance {one.instance.id})"
+        f"change the compute instances of {_place(one.instance.profile, one.instance.placement)} of {card} (GPU instance {one.instance.id})"
         for one in plan.repair
     ]
     return mode + cuts if reading.layout.enabled else cuts + mode
+
+
+def _place(profile: str, placement: Placement) -> str:
+    return f"{profile} at {placement.start}:{placement.size}"
 
 
 def _now(reading: Reading) -> str:

@@ -11,7 +11,7 @@ from .._command import Answer
 from .._errors import CommandFailed, NotSupported
 from .._gpu import Gpu, Mig
 from .._instance import ComputeInstance, ComputeProfile, GpuInstance, Placement, Profile
-from .nvidia_smi_call import Ask, failed
+from .nvidia_smi_call import LOST, Ask, failed
 
 _NONE = re.compile(r"No (GPU|compute) instances found|No MIG-enabled devices found", re.IGNORECASE)
 _PENDING = re.compile(r"^Warning: MIG mode is in pending \w+ state for GPU [0-9A-Fa-f:]+\.\d:(.+)$", re.MULTILINE)
@@ -68,8 +68,8 @@ class NvidiaSmiMig:
             return ()
         compute = self._mig(gpu, "-lci")
         detail = self._ask.of(gpu, "-q")
-        devices = self._ask("-L")
-        for answer in (listed, detail, devices):
+        devices = self._ask("-L")  # cannot be asked of one GPU, and ends at the first that is lost
+        for answer in (listed, detail, *([] if LOST.search(devices.text) else [devices])):
             if answer.rc != 0:
                 raise failed(f"list the MIG instances of {gpu.label}", answer)
         if compute.rc != 0 and not _NONE.search(compute.text):

@@ -21,5 +21,7 @@ def reset(commands: Commands, gpus: t.Sequence[Gpu]) -> None:
             f"Cannot reset {names}: the command nvidia-smi was not found, and the driver's library has no reset"
         )
     answer = Ask(commands, program)("--gpu-reset", "-i", ",".join(str(gpu.index) for gpu in gpus))
-    if answer.rc != 0 or "not supported" in answer.text.lower():
+    if "not supported" in answer.text.lower():  # "Resetting GPU ... is not supported."
+        raise NotSupported(f"Cannot reset {names}: nvidia-smi says: {answer.text}")
+    if answer.rc != 0:
         raise failed(f"reset {names}", answer)

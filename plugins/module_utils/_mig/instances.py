@@ -25,7 +25,7 @@ class _Place(t.NamedTuple):
 
     @property
     def text(self) -> str:
-        return f"{self.profile} at {self.placement.start}:{self.placement.size} of {self.gpu.label}"
+        return f"{self.profile} at {self.placement.start}:{self.placement.size} of GPU {self.gpu.index}"
 
 
 class Cutter:

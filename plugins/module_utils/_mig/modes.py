@@ -43,7 +43,7 @@ class Modes:
         return [*steps, Step("", lambda: self._enforce(switching), lambda: None)] if steps else []
 
     def _step(self, reading: Reading) -> Step:
-        text = f"{_verb(reading)} MIG mode of {reading.gpu.label}"
+        text = f"{_verb(reading)} MIG mode of GPU {reading.gpu.index}"
         return Step(text, lambda: self._set(reading.gpu, reading.layout.enabled), lambda: self._set_back(reading))
 
     def _set(self, gpu: Gpu, on: bool) -> None:

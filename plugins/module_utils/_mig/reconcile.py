@@ -97,7 +97,7 @@ class Host:
                 )
             carry_out(self._cutter.steps(fresh.card, plan))
 
-        return Step(f"cut {reading.gpu.label}", cut, lambda: self._cutter.empty(reading.gpu))
+        return Step(f"cut GPU {reading.gpu.index}", cut, lambda: self._cutter.empty(reading.gpu))
 
     def verify(self, readings: t.Sequence[Reading]) -> None:
         """Compare what is there now with the wish."""
