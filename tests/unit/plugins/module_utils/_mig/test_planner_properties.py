@@ -195,7 +195,7 @@ def open_places(machine: str, state: t.Collection[Place]) -> int:
 
 
 @each_shape
-@settings(some, max_examples=80)
+@settings(some, max_examples=50)
 @given(data=st.data())
 def test_most_instances_are_kept_and_the_rest_stays_most_useful(machine: str, data: st.DataObject) -> None:
     case = data.draw(cases(machine, compute=False, most=4))
@@ -214,7 +214,7 @@ def test_most_instances_are_kept_and_the_rest_stays_most_useful(machine: str, da
 
 
 @each_shape
-@settings(some, max_examples=80)
+@settings(some, max_examples=50)
 @given(data=st.data())
 def test_without_purge_a_plan_is_found_wherever_there_is_one(machine: str, data: st.DataObject) -> None:
     case = data.draw(cases(machine, compute=False, most=3))
