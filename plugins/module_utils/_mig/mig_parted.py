@@ -92,7 +92,7 @@ def _gpus(entry: Raw, place: str, filters: t.Mapping[str, t.Any]) -> list[t.Any]
     devices = entry.get("devices")
     if devices == "all":
         gpus: list[t.Any] = ["all"]
-    elif isinstance(devices, (list, tuple)) and all(type(device) is int for device in devices):
+    elif isinstance(devices, (list, tuple)) and all(_is_whole(device) for device in devices):
         gpus = list(devices)
     else:
         raise BadOption(f"{place}.devices", devices, "is neither 'all' nor a list of indices")
@@ -114,13 +114,17 @@ def _gpus(entry: Raw, place: str, filters: t.Mapping[str, t.Any]) -> list[t.Any]
     return [gpu for gpu in gpus if str(gpu) in {str(one) for one in meant}]
 
 
+def _is_whole(value: t.Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
 def _instances(devices: Raw, place: str) -> list[dict[str, t.Any]]:
     """Return entries of ``instances``, in the file's order of profiles."""
     wholes: dict[str, int] = {}
     parts: dict[str, list[Device]] = {}
     for key, value in devices.items():
         device = _device(str(key), place)
-        if type(value) is not int or value < 0:
+        if not _is_whole(value) or value < 0:
             raise BadOption(f"{place}.{key}", value, "is no number of devices")
         parts.setdefault(device.profile, [])
         if device.slices == device.room:

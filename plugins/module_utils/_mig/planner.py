@@ -18,9 +18,11 @@ from .compute import Names, Repair, Rules
 from .layout import Layout
 from .search import Kind, Starts
 
+ANYTHING = Rules(purge=True, protected={})  # the most that could be allowed
+
 
 class Creation(t.NamedTuple):
-    """A GPU instance to make, and the compute instances in it."""
+    """A GPU instance to make, and the compute instances in it; the one with the profile's own name fills it."""
 
     profile: Profile
     placement: Placement
@@ -81,9 +83,6 @@ def draw(card: Card, plan: Plan, protected: t.Container[int] = ()) -> tuple[str,
     return f"{card.title}  {lines[0]}", f"{card.title}  {lines[1]}"
 
 
-ANYTHING = Rules(purge=True, protected={})  # what may at most be done
-
-
 class _Planner:
     """One card, one layout; ``rules`` can be others than the task's, to say what they would lead to."""
 
@@ -109,7 +108,7 @@ class _Planner:
             raise self._failure(kinds, trouble)
         return self._steps(kinds, starts)
 
-    def _wanted(self, profile: Profile) -> Wanted:
+    def _wish_for(self, profile: Profile) -> Wanted:
         return self.wanted.get(profile.name, Wanted(profile, {}, []))
 
     def _kinds(self) -> list[Kind]:
@@ -122,7 +121,7 @@ class _Planner:
         return search.order(self._kind(profile, there.get(name, {})) for name, profile in profiles.items())
 
     def _kind(self, profile: Profile, there: dict[int, GpuInstance]) -> Kind:
-        wanted = self._wanted(profile)
+        wanted = self._wish_for(profile)
         stay = {start for start, one in there.items() if not self.rules.purge or one.id in self.rules.protected}
         must = frozenset(stay | set(wanted.bound))
         return Kind(profile, max(wanted.number, len(must)), must, there)
@@ -131,7 +130,7 @@ class _Planner:
         """What must stay counts towards the wish; what is more than that would have to go."""
         surplus: list[GpuInstance] = []
         for kind in kinds if self.rules.purge else ():
-            wanted = self._wanted(kind.profile)
+            wanted = self._wish_for(kind.profile)
             others = [kind.there[start] for start in kind.must if start in kind.there and start not in wanted.bound]
             surplus += others if len(others) > len(wanted.free) else []
         if surplus:
@@ -164,7 +163,7 @@ class _Planner:
         return matched[0] if matched else None
 
     def _match(self, kind: Kind, starts: Starts) -> tuple[compute.Cost, dict[int, Names]] | None:
-        wanted = self._wanted(kind.profile)
+        wanted = self._wish_for(kind.profile)
         slots = {start: kind.there.get(start) for start in starts}
         return compute.match(slots, kind.profile, wanted.bound, wanted.free, self.rules)
 

@@ -7,6 +7,7 @@ The rules are written a second time here, in the plainest form, so that the plan
 
 from __future__ import annotations
 
+import functools
 import pathlib
 import typing as t
 
@@ -29,6 +30,7 @@ MACHINES = sorted(RAW)
 Place = tuple[str, int]  # profile and start
 
 
+@functools.cache
 def profiles(machine: str) -> tuple[Profile, ...]:
     return tuple(
         Profile(number, name, slices, 0, most, tuple(Placement(start, size) for start in starts))
@@ -36,6 +38,7 @@ def profiles(machine: str) -> tuple[Profile, ...]:
     )
 
 
+@functools.cache
 def compute_profiles(machine: str) -> dict[str, tuple[ComputeProfile, ...]]:
     return {entry[1]: tuple(ComputeProfile(*kind) for kind in entry[6]) for entry in RAW[machine]}
 
@@ -66,20 +69,25 @@ def card(machine: str, *instances: GpuInstance) -> Card:
     return Card(gpu(), profiles(machine), instances)
 
 
+@functools.cache
+def table(machine: str) -> dict[str, t.Any]:
+    return {entry[1]: entry for entry in RAW[machine]}
+
+
 def possible(machine: str, state: t.Collection[Place]) -> bool:
     """Whether a card can be cut so."""
-    table = {entry[1]: entry for entry in RAW[machine]}
+    known = table(machine)
+    names = [name for name, _start in state]
     units: list[int] = []
     for name, start in state:
-        _id, _name, _slices, most, starts, size, _compute = table[name]
-        if start not in starts or sum(1 for other, _start in state if other == name) > most:
+        _id, _name, _slices, most, starts, size, _compute = known[name]
+        if start not in starts or names.count(name) > most:
             return False
         units += range(start, start + size)
-    names = [name for name, _start in state]
     everything = [name for name in names if name.endswith("+me.all")]
     return (
         len(units) == len(set(units))
-        and sum(table[name][2] for name in names) <= max(entry[2] for entry in table.values())
+        and sum(known[name][2] for name in names) <= max(entry[2] for entry in known.values())
         and sum(1 for name in names if name.endswith("+me")) <= 1
         and (not everything or all(name.endswith("-me") for name in names if name != everything[0]))
         and len(everything) <= 1
