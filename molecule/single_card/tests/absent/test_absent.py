@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import os
 import pathlib
-import os
 import re
 import subprocess
 
