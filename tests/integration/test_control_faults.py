@@ -7,8 +7,11 @@ from __future__ import annotations
 import shutil
 import signal
 import subprocess
+from typing import Any, ClassVar, cast
 
 import pytest
+from ansible_collections.gpuops.sharing.plugins.module_utils._ansible import task
+from ansible_collections.gpuops.sharing.plugins.module_utils._mps import control
 
 from harness.machine import PATIENCE, PROGRAMS, Machine, Result
 
@@ -141,6 +144,28 @@ def front_end(machine: Machine, command: str) -> subprocess.Popen[str]:
     process.stdin.flush()
     machine.await_log(f"Cmd:{command}")
     return process
+
+
+class Hasty:
+    """An AnsibleModule whose program ends before it was told anything, and the next time says why."""
+
+    params = {"timeout": PATIENCE}
+    answers: ClassVar[list[Any]] = [BrokenPipeError(), (1, "", "Cannot find MPS control daemon process\n")]
+
+    def get_bin_path(self, program: str) -> str:
+        return program
+
+    def run_command(self, *_arguments: Any, **_options: Any) -> tuple[int, str, str]:
+        answer = self.answers.pop(0)
+        if isinstance(answer, OSError):
+            raise answer
+        return cast("tuple[int, str, str]", answer)
+
+
+def test_a_front_end_that_ends_before_it_was_told_anything() -> None:
+    module: Any = Hasty()
+    control.Control(task.commands(module), "/run/nowhere").quit(1)
+    assert module.answers == []
 
 
 def test_a_plain_quit_while_a_client_lives(machine: Machine) -> None:

@@ -139,7 +139,7 @@ class Machine:
 
     def compute_modes(self) -> list[str]:
         """The cards' modes, as the driver has them."""
-        return [entry["compute_mode"] for entry in self.run("nvidia_gpu_info")["gpus"]]
+        return snapshot.compute_modes(self.folder / "machine")
 
     @contextlib.contextmanager
     def untouched(self, attempts: int = 0) -> Iterator[None]:
@@ -165,8 +165,8 @@ class Machine:
     ) -> socket.socket:
         """Start a module and do not wait for it."""
         arguments = {**options, "_ansible_check_mode": check, "_ansible_diff": True}
-        if module != "nvidia_gpu_info":
-            arguments.setdefault("state_directory", str(self.var))
+        # The host's other daemons are asked as well: those of other tests may hang.
+        arguments.setdefault(*(("timeout", 5) if module == "nvidia_gpu_info" else ("state_directory", str(self.var))))
         return self._modules.send(
             {
                 "module": module,

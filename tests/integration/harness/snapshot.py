@@ -41,6 +41,13 @@ def driver(state: Path, module: str) -> Iterator[tuple[Any, Any]]:
         yield opened, importlib.import_module(module)
 
 
+def compute_modes(state: Path) -> list[str]:
+    """The compute mode of each card."""
+    with driver(state, "command.machine") as (opened, machine):
+        names = machine.COMPUTE_MODES
+        return [names[opened.gpus[index].compute_mode] for index in range(opened.gpu_count)]
+
+
 def files(folder: Path) -> dict[str, str]:
     """Kind, permissions and contents of everything under the folder but what tests themselves put there."""
     seen = {}
