@@ -126,6 +126,18 @@ class MigMachine(Machine):
         with snapshot.driver(self.folder / "machine", "library.state") as (state, _library):
             return bool(state.gpus[gpu].mig_current), bool(state.gpus[gpu].mig_pending)
 
+    def changes(self) -> list[str]:
+        """Calls that are there to change something, since `mock-driver trace on`, each with its card."""
+        with snapshot.driver(self.folder / "machine", "command.record") as (state, record):
+            setters = {name for name, count in record.counts(state)["functions"].items() if count["setter"]}
+            found = [line.split()[2:] for line in record.trace_lines(state)]
+        return [f"{' '.join(words[1:3])} {words[0]}" for words in found if words[0] in setters]
+
+    def resets(self) -> int:
+        """How often cards were reset."""
+        with snapshot.driver(self.folder / "machine", "command.record") as (state, record):
+            return int(record.counts(state)["resets"])
+
     def setter_calls(self) -> dict[str, int]:
         """Calls so far that are there to change something, by function."""
         with snapshot.driver(self.folder / "machine", "command.record") as (state, record):
