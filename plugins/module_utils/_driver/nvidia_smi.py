@@ -109,17 +109,18 @@ class NvidiaSmiDriver(NvidiaSmiMig, MigDriver):
         return parse_compute_mode(value) or value
 
     def set_compute_mode(self, gpu: Gpu, mode: str) -> None:
-        answer = self._ask.of(gpu, "-c", mode.upper())
-        action = f"set the compute mode of {gpu.label} to {mode}"
-        if answer.rc != 0:
-            raise failed(action, answer)
-        if re.search(r"not supported", answer.text, re.IGNORECASE):  # a warning with exit status 0
-            raise NotSupported(f"Cannot {action}: {answer.text}")
+        _check(f"set the compute mode of {gpu.label} to {mode}", self._ask.of(gpu, "-c", mode.upper()))
 
     def set_persistence_mode(self, gpu: Gpu, on: bool) -> None:
-        answer = self._ask.of(gpu, "-pm", str(int(on)))
-        if answer.rc != 0:
-            raise failed(f"set the persistence mode of {gpu.label}", answer)
+        _check(f"set the persistence mode of {gpu.label}", self._ask.of(gpu, "-pm", str(int(on))))
+
+
+def _check(action: str, answer: Answer) -> None:
+    """What a GPU does not support is a warning with exit status 0."""
+    if answer.rc != 0:
+        raise failed(action, answer)
+    if re.search(r"not supported", answer.text, re.IGNORECASE):
+        raise NotSupported(f"Cannot {action}: {answer.text}")
 
 
 def _labelled(text: str, label: str) -> str | None:

@@ -13,7 +13,7 @@ from .._gpu import Gpu, Mig
 from .._instance import ComputeInstance, ComputeProfile, GpuInstance, Placement, Profile
 from .nvidia_smi_call import LOST, Ask, failed
 
-_NONE = re.compile(r"No (GPU|compute) instances found|No MIG-enabled devices found", re.IGNORECASE)
+_NONE = re.compile(r"No (GPU|compute) instances found|No MIG-(enabled|supported) devices found", re.IGNORECASE)
 _PENDING = re.compile(r"^Warning: MIG mode is in pending \w+ state for GPU [0-9A-Fa-f:]+\.\d:(.+)$", re.MULTILINE)
 _PROFILE = re.compile(r"\|\s+\d+\s+MIG (\S+)\s+(\d+)\s+(\d+)/(\d+)\s+([\d.]+)\s+(?:Yes|No)\s")
 _PLACEMENTS = re.compile(r"Profile ID\s+(\d+) Placements?\s*:\s*\{([\d,]*)\}:(\d+)")
@@ -54,8 +54,10 @@ class NvidiaSmiMig:
         profiles = self._mig(gpu, "-lgip")
         placements = self._mig(gpu, "-lgipp")
         for answer in (profiles, placements):
-            if answer.rc != 0 or _NONE.search(answer.text):
+            if _NONE.search(answer.text):
                 raise NotSupported(f"Cannot list the MIG profiles of {gpu.label}: nvidia-smi says: {answer.text}")
+            if answer.rc != 0:
+                raise failed(f"list the MIG profiles of {gpu.label}", answer)
         found = parse_profiles(profiles.out, placements.out)
         if not found:
             raise NotSupported(f"Cannot list the MIG profiles of {gpu.label}: nvidia-smi says: {profiles.text}")
