@@ -1,0 +1,149 @@
+# Copyright (c) 2026 gpuops.sharing contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What nvidia-smi says of MIG, as NVIDIA's 535.309.01 and 550.163.01 were recorded on mocked drivers, and a driver that says it."""
+
+from __future__ import annotations
+
+from ansible_collections.gpuops.sharing.plugins.module_utils._command import Answer
+from ansible_collections.gpuops.sharing.plugins.module_utils._driver.nvidia_smi import NvidiaSmiDriver
+from ansible_collections.gpuops.sharing.plugins.module_utils._instance import (
+    ComputeInstance,
+    GpuInstance,
+    Placement,
+    Profile,
+)
+from ansible_collections.gpuops.sharing.tests.unit.plugins.module_utils.fakes import A100, commands
+
+PROFILES = """\
++-----------------------------------------------------------------------------+
+| GPU instance profiles:                                                      |
+| GPU   Name             ID    Instances   Memory     P2P    SM    DEC   ENC  |
+|                              Free/Total   GiB              CE    JPEG  OFA  |
+|=============================================================================|
+|   0  MIG 1g.5gb        19     4/7        4.75       No     14     0     0   |
+|                                                             1     0     0   |
++-----------------------------------------------------------------------------+
+|   0  MIG 1g.5gb+me     20     1/1        4.75       No     14     1     0   |
+|                                                             1     1     1   |
++-----------------------------------------------------------------------------+
+|   0  MIG 3g.20gb        9     1/2        19.62      No     42     2     0   |
+|                                                             3     0     0   |
++-----------------------------------------------------------------------------+
+"""
+PLACEMENTS = """\
+GPU  0 Profile ID 19 Placements: {0,1,2,3,4,5,6}:1
+GPU  0 Profile ID 20 Placements: {0,1,2,3,4,5,6}:1
+GPU  0 Profile ID  9 Placements: {0,4}:4
+"""
+EVERYWHERE = tuple(Placement(start, 1) for start in range(7))
+KNOWN = (
+    Profile(19, "1g.5gb", 1, 4864, 7, EVERYWHERE),
+    Profile(20, "1g.5gb+me", 1, 4864, 1, EVERYWHERE),
+    Profile(9, "3g.20gb", 3, 20091, 2, (Placement(0, 4), Placement(4, 4))),
+)
+INSTANCES = """\
++-------------------------------------------------------+
+| GPU instances:                                        |
+| GPU   Name             Profile  Instance   Placement  |
+|                          ID       ID       Start:Size |
+|=======================================================|
+|   0  MIG 1g.5gb          19       13          6:1     |
++-------------------------------------------------------+
+|   0  MIG 2g.10gb         14        5          4:2     |
++-------------------------------------------------------+
+"""
+COMPUTE = """\
++--------------------------------------------------------------------+
+| Compute instances:                                                 |
+| GPU     GPU       Name             Profile   Instance   Placement  |
+|       Instance                       ID        ID       Start:Size |
+|         ID                                                         |
+|====================================================================|
+|   0     13       MIG 1g.5gb           0         0          0:1     |
++--------------------------------------------------------------------+
+|   0      5       MIG 1c.2g.10gb       0         0          1:1     |
++--------------------------------------------------------------------+
+|   0      5       MIG 1c.2g.10gb       0         1          0:1     |
++--------------------------------------------------------------------+
+"""
+DETAIL = """\
+    MIG Device
+        Index                             : 0
+        GPU Instance ID                   : 5
+        Compute Instance ID               : 0
+        Device Attributes
+            Shared
+                Multiprocessor count      : 28
+    MIG Device
+        Index                             : 1
+        GPU Instance ID                   : 5
+        Compute Instance ID               : 1
+    MIG Device
+        Index                             : 2
+        GPU Instance ID                   : 13
+        Compute Instance ID               : 0
+    Processes
+        GPU instance ID                   : 5
+        Compute instance ID               : 1
+        Process ID                        : 2298
+            Type                          : C
+            Name                          : /usr/bin/python3
+            Used GPU Memory               : 500 MiB
+        GPU instance ID                   : 5
+        Compute instance ID               : 1
+        Process ID                        : 17
+            Type                          : C
+"""
+DEVICES = """\
+GPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-283ac4e4-651c-54fd-a922-7809abbd0253)
+  MIG 1c.2g.10gb  Device  0: (UUID: MIG-a585a148-e88f-542e-86e5-259c7a070df8)
+  MIG 1c.2g.10gb  Device  1: (UUID: MIG-a585a149-e88f-542e-86e5-259c7a070df9)
+  MIG 1g.5gb      Device  2: (UUID: MIG-74882b04-987f-508d-a6fa-466e2a1ef94f)
+GPU 1: NVIDIA A100-SXM4-40GB (UUID: GPU-283ac3e4-651c-534a-a922-7909abbd0be0)
+  MIG 1g.5gb      Device  0: (UUID: MIG-00000000-987f-508d-a6fa-466e2a1ef94f)
+"""
+THERE = (
+    GpuInstance(
+        5,
+        "2g.10gb",
+        Placement(4, 2),
+        (
+            ComputeInstance(0, "1c.2g.10gb", Placement(1, 1), "MIG-a585a148-e88f-542e-86e5-259c7a070df8"),
+            ComputeInstance(1, "1c.2g.10gb", Placement(0, 1), "MIG-a585a149-e88f-542e-86e5-259c7a070df9", (17, 2298)),
+        ),
+    ),
+    GpuInstance(
+        13,
+        "1g.5gb",
+        Placement(6, 1),
+        (ComputeInstance(0, "1g.5gb", Placement(0, 1), "MIG-74882b04-987f-508d-a6fa-466e2a1ef94f"),),
+    ),
+)
+SAME = {"-i 0 --query-gpu=uuid,index --format=csv,noheader": Answer(0, f"{A100.uuid}, 0\n", "")}
+NOTHING = Answer(6, "No GPU instances found: Not Found\n", "")
+LOST = "Unable to determine the device handle for gpu 1: GPU is lost.  Reboot the system to recover this GPU\n\n"
+
+
+def driver(**answers: Answer | str) -> NvidiaSmiDriver:
+    """nvidia-smi that answers by the option it is asked with."""
+    arguments = {
+        "mode": "-i 0 -mig 1",
+        "off": "-i 0 -mig 0",
+        "read": "-i 0 --query-gpu=uuid,mig.mode.current,mig.mode.pending --format=csv,noheader",
+        "lgip": "mig -i 0 -lgip",
+        "lgipp": "mig -i 0 -lgipp",
+        "lgi": "mig -i 0 -lgi",
+        "lci": "mig -i 0 -lci",
+        "lcip": "mig -i 0 -gi 5 -lcip",
+        "cgi": "mig -i 0 -cgi 9:4",
+        "cci": "mig -i 0 -cci 2 -gi 5",
+        "dgi": "mig -i 0 -dgi -gi 5",
+        "dci": "mig -i 0 -dci -gi 5 -ci 1",
+        "detail": "-i 0 -q",
+        "devices": "-L",
+    }
+    table = {
+        arguments[name]: Answer(0, answer, "") if isinstance(answer, str) else answer
+        for name, answer in answers.items()
+    }
+    return NvidiaSmiDriver(commands({**SAME, **table}), "/usr/bin/nvidia-smi")
