@@ -104,7 +104,7 @@ def test_a_host_of_several_layouts(either_way: Start) -> None:
 
 def test_every_value_a_string(either_way: Start) -> None:
     machine = either_way("a100-40gb-x2")
-    strings = [
+    strings: list[dict[str, Any]] = [
         {
             "gpus": "0",
             "enabled": "true",
@@ -118,7 +118,7 @@ def test_every_value_a_string(either_way: Start) -> None:
     result = machine.mig(*strings, purge="false", allow_reset="no", protect="", timeout="20")
     assert result.changed, result
     assert machine.places() == ["1g.5gb@0", "1g.5gb@1", "3g.20gb(2c.3g.20gb,1c.3g.20gb)@4"]
-    typed = [
+    typed: list[dict[str, Any]] = [
         {
             "gpus": [0],
             "instances": [

@@ -108,8 +108,14 @@ class Cutter:
         key = (at.gpu.name, at.profile)
         if key not in self._offered:
             self._offered[key] = self._driver.compute_profiles(at.gpu, at.ids[-1])
-        found = next((offered for offered in self._offered[key] if offered.name == name), None)
+        found = next((offered for offered in self._offered[key] if _means(offered, name, at.profile)), None)
         if found is None:
             names = ", ".join(offered.name for offered in self._offered[key])
             raise DoesNotFit(f"A GPU instance {at.text} offers no compute instance {name}; it offers {names}")
         return found
+
+
+def _means(offered: ComputeProfile, name: str, profile: str) -> bool:
+    """The one that fills a GPU instance 1g.5gb+me is called 1g.5gb by drivers of the 470 series."""
+    fills = name == profile and profile.startswith(f"{offered.name}+")
+    return offered.name == name or fills

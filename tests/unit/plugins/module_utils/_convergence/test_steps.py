@@ -91,3 +91,24 @@ def test_trouble_of_the_operating_system_names_the_step(diary: Diary) -> None:
     with pytest.raises(CommandFailed) as failure:
         carry_out([diary.step("set"), diary.step("write", OSError(28, "No space left on device"))])
     assert failure.value.message == "Cannot write: [Errno 28] No space left on device. Taken back: set"
+
+
+def test_steps_within_a_step_are_told_together_and_once(diary: Diary) -> None:
+    inner = [diary.step("copy"), diary.step("link", undo=False), diary.step("start", InUse("It is in use."))]
+    outer = [diary.step("set"), Step("install", lambda: carry_out(inner), lambda: None)]
+    with pytest.raises(InUse) as failure:
+        carry_out(outer)
+    assert failure.value.message == "It is in use. Taken back: copy; set. Not taken back: link"
+    assert failure.value.details == {
+        "done": ["set", "copy", "link"],
+        "undone": ["copy", "set"],
+        "not_undone": ["link"],
+    }
+
+
+def test_a_step_without_text_is_done_and_taken_back_and_not_told(diary: Diary) -> None:
+    with pytest.raises(InUse) as failure:
+        carry_out([diary.step("set"), diary.step(""), diary.step("start", InUse("It is in use."))])
+    assert diary.lines == ["set", "", "start", "undo ", "undo set"]
+    assert failure.value.message == "It is in use. Taken back: set"
+    assert failure.value.details == {"done": ["set"], "undone": ["set"], "not_undone": []}

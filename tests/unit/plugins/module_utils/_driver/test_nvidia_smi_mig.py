@@ -103,7 +103,7 @@ def test_instances_beside_a_lost_gpu() -> None:
 
 @pytest.mark.parametrize("missing", ["lgi", "lci", "detail", "devices"])
 def test_instances_that_cannot_be_listed(missing: str) -> None:
-    answers = {"lgi": INSTANCES, "lci": COMPUTE, "detail": DETAIL, "devices": DEVICES}
+    answers: dict[str, Answer | str] = {"lgi": INSTANCES, "lci": COMPUTE, "detail": DETAIL, "devices": DEVICES}
     with pytest.raises(_errors.CommandFailed, match="instances of GPU 0"):
         driver(**{**answers, missing: Answer(255, "Unknown Error\n", "")}).instances(A100)
 

@@ -1,0 +1,238 @@
+# Copyright (c) 2026 gpuops.sharing contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Cards in memory are cut as wished; where a step fails, what was done is taken back in the opposite order."""
+
+from __future__ import annotations
+
+import typing as t
+
+import pytest
+from ansible_collections.gpuops.sharing.plugins.module_utils import _errors
+from ansible_collections.gpuops.sharing.plugins.module_utils._gpu import Gpu, Mig, Process
+from ansible_collections.gpuops.sharing.plugins.module_utils._instance import ComputeInstance, ComputeProfile, Placement
+from ansible_collections.gpuops.sharing.plugins.module_utils._mig import layout, observation
+from ansible_collections.gpuops.sharing.plugins.module_utils._mig.observation import Reading
+from ansible_collections.gpuops.sharing.plugins.module_utils._mig.reconcile import Host, Options
+from ansible_collections.gpuops.sharing.plugins.module_utils._mps.process import Found
+from ansible_collections.gpuops.sharing.tests.unit.plugins.module_utils._mig import machines
+from ansible_collections.gpuops.sharing.tests.unit.plugins.module_utils._mig.fake_driver import MACHINE, FakeMigDriver
+from ansible_collections.gpuops.sharing.tests.unit.plugins.module_utils.fakes import A100, SECOND_A100
+
+ON = Mig(True, True, True)
+
+
+@pytest.fixture(autouse=True)
+def daemons(monkeypatch: pytest.MonkeyPatch) -> list[Found]:
+    """The control daemons of the host: whatever the test puts here."""
+    found: list[Found] = []
+    monkeypatch.setattr(observation.process, "daemons", lambda: found)
+    return found
+
+
+class Task:
+    """One run on a driver."""
+
+    def __init__(self, driver: FakeMigDriver, *entries: dict[str, t.Any], protect: str = "", **allowed: bool) -> None:
+        options = Options(allowed.get("purge", False), allowed.get("allow_reset", False), tuple(protect.split()))
+        self.host = Host(driver, driver.commands(), options)
+        self.before = self.host.read(layout.choose(layout.parse(entries), driver.gpus()))
+        self.plans = self.host.plan(self.before)
+
+    def run(self) -> list[Reading]:
+        self.host.apply(self.before, self.plans)
+        after = self.host.read_again(self.before)
+        self.host.verify(after)
+        return after
+
+
+def cut(*profiles: str, gpus: str = "0", **options: t.Any) -> dict[str, t.Any]:
+    return {"gpus": gpus, "instances": [{"profile": name} for name in profiles], **options}
+
+
+def places(driver: FakeMigDriver, gpu: Gpu = A100) -> list[str]:
+    return [f"{one.profile}@{one.placement.start}" for one in driver.instances(gpu)]
+
+
+def test_largest_first_each_with_its_compute_instance() -> None:
+    driver = FakeMigDriver([A100])
+    (after,) = Task(driver, cut("1g.5gb", "3g.20gb")).run()
+    assert driver.journal[0] == "mode 0 on"
+    made = [entry.split()[2] for entry in driver.journal[1:]]
+    assert [entry.partition("@")[0] for entry in made] == ["3g.20gb", "1/3g.20gb", "1g.5gb", "2/1g.5gb"]
+    assert after.mig == ON and after.card is not None
+    assert [len(one.compute_instances) for one in after.card.instances] == [1, 1]
+
+
+@pytest.mark.parametrize("step", [0, 1, 2, 3, 4, 5, 6])
+def test_each_step_that_fails_takes_the_earlier_ones_back(step: int) -> None:
+    wish = cut("1g.5gb", "2g.10gb", "3g.20gb")
+    smooth = FakeMigDriver([A100])
+    Task(smooth, wish).run()
+    driver = FakeMigDriver([A100])
+    driver.failures = {smooth.journal[step]}
+    with pytest.raises(_errors.CommandFailed, match="^it says no") as failure:
+        Task(driver, wish).run()
+    assert (places(driver), driver.mig_mode(A100)) == ([], A100.mig)
+    assert len(failure.value.details["done"]) == step
+    assert failure.value.details["undone"] == failure.value.details["done"][::-1]
+    assert driver.journal[:step] == smooth.journal[:step]
+    assert len(driver.journal) == 2 * step, "each step is taken back by one call"
+
+
+@pytest.mark.parametrize("step", range(8))
+def test_what_was_destroyed_is_made_again(step: int) -> None:
+    def driver_with_instances() -> FakeMigDriver:
+        driver = FakeMigDriver([A100._replace(mig=ON)])
+        driver.put(
+            0,
+            machines.instance(MACHINE, ("2g.10gb", 0), 3, ["1c.2g.10gb", "1c.2g.10gb"]),
+            machines.instance(MACHINE, ("3g.20gb", 4), 2),
+        )
+        return driver
+
+    smooth = driver_with_instances()
+    Task(smooth, cut("7g.40gb"), purge=True).run()
+    assert len(smooth.journal) == 3 + 2 + 2
+    driver = driver_with_instances()
+    if step < len(smooth.journal):
+        driver.failures = {smooth.journal[step]}
+        with pytest.raises(_errors.CommandFailed):
+            Task(driver, cut("7g.40gb"), purge=True).run()
+        before = driver_with_instances().instances(A100)
+        assert [
+            (one.profile, one.placement, [part.profile for part in one.compute_instances])
+            for one in driver.instances(A100)
+        ] == [(one.profile, one.placement, [part.profile for part in one.compute_instances]) for one in before]
+
+
+def test_cards_that_match_and_cards_that_were_not_named_see_no_call() -> None:
+    third = SECOND_A100._replace(index=2, uuid="GPU-3", mig=ON)
+    driver = FakeMigDriver([A100._replace(mig=ON), SECOND_A100._replace(mig=ON), third])
+    driver.put(0, machines.instance(MACHINE, ("3g.20gb", 4), 1))
+    driver.put(2, machines.instance(MACHINE, ("7g.40gb", 0), 1))
+    Task(driver, cut("3g.20gb"), cut("1g.5gb", gpus="1"), purge=True).run()
+    assert {entry.split()[1] for entry in driver.journal} == {"1"}
+
+
+def test_a_repair_is_taken_back() -> None:
+    driver = FakeMigDriver([A100._replace(mig=ON)])
+    driver.put(0, machines.instance(MACHINE, ("3g.20gb", 4), 1, ["1c.3g.20gb"] * 2))
+    whole = {"profile": "3g.20gb", "compute_instances": ["3g.20gb"]}
+    driver.failures = {"create 0 1/3g.20gb"}
+    with pytest.raises(_errors.CommandFailed):
+        Task(driver, {"gpus": "0", "instances": [whole]}, purge=True).run()
+    (instance,) = driver.instances(A100)
+    assert [part.profile for part in instance.compute_instances] == ["1c.3g.20gb"] * 2
+
+
+def test_the_plan_is_made_after_the_mode_where_the_card_is_shy() -> None:
+    driver = FakeMigDriver([A100, SECOND_A100], shy=True)
+    task = Task(driver, cut("1g.5gb", "3g.20gb", gpus="all"))
+    assert set(task.plans.values()) == {None}
+    task.run()
+    assert [len(places(driver, gpu)) for gpu in (A100, SECOND_A100)] == [2, 2]
+
+
+@pytest.mark.parametrize(
+    ("profiles", "kind", "words"),
+    [
+        (("4g.20gb", "4g.20gb"), _errors.DoesNotFit, "at most 1 of 4g.20gb"),
+        (("1g.5g",), _errors.BadOption, "did you mean 1g.5gb"),
+    ],
+)
+def test_a_layout_that_a_shy_card_cannot_have(profiles: tuple[str, ...], kind: type[Exception], words: str) -> None:
+    driver = FakeMigDriver([A100, SECOND_A100], shy=True)
+    with pytest.raises(kind, match=words) as failure:
+        Task(driver, cut("1g.5gb"), cut(*profiles, gpus="1")).run()
+    assert isinstance(failure.value, _errors.SharingError)
+    assert failure.value.details["not_undone"] == []
+    assert [driver.mig_mode(gpu) for gpu in (A100, SECOND_A100)] == [A100.mig, A100.mig]
+    assert places(driver) == [], "the first card's instances went with it"
+
+
+def test_a_step_of_a_shy_card_that_fails_is_told_once() -> None:
+    driver = FakeMigDriver([A100], shy=True)
+    driver.failures = {"create 0 1g.5gb@6"}
+    with pytest.raises(_errors.CommandFailed) as failure:
+        Task(
+            driver, {"gpus": "0", "instances": [{"profile": "3g.20gb", "start": 0}, {"profile": "1g.5gb", "start": 6}]}
+        ).run()
+    assert failure.value.details["done"] == [
+        "enable MIG mode of GPU 0",
+        "create GPU instance 3g.20gb at 0:4 of GPU 0",
+        "create compute instance 3g.20gb in 3g.20gb at 0:4 of GPU 0",
+    ]
+    assert failure.value.message == "it says no. Taken back: " + "; ".join(failure.value.details["done"][::-1])
+
+
+def test_a_list_that_changes_while_it_is_read_is_read_once_more() -> None:
+    driver = FakeMigDriver([A100._replace(mig=ON)])
+    driver.put(0, machines.instance(MACHINE, ("7g.40gb", 0), 1))
+    driver.misreadings = [_errors.CommandFailed("gone")]
+    assert not any(plan is None or not plan.empty for plan in Task(driver, cut("7g.40gb")).plans.values())
+    driver.misreadings = [_errors.CommandFailed("gone"), _errors.CommandFailed("gone")]
+    with pytest.raises(_errors.CommandFailed):
+        Task(driver, cut("7g.40gb"))
+    driver.misreadings = [_errors.GpuLost("it is lost")]
+    with pytest.raises(_errors.GpuLost):
+        Task(driver, cut("7g.40gb"))
+
+
+def test_somebody_else_changed_the_card_meanwhile() -> None:
+    driver = FakeMigDriver([A100])
+    task = Task(driver, cut("7g.40gb"))
+    task.host.apply(task.before, task.plans)
+    driver.there[A100.uuid].clear()
+    with pytest.raises(_errors.NotReadBack, match="The instances of GPU 0 .* are not as wished afterwards"):
+        task.host.verify(task.host.read_again(task.before))
+    driver.set_mig_mode(A100, False)
+    with pytest.raises(_errors.NotReadBack, match=r"reads disabled afterwards \(disabled after a reset\), not enabled"):
+        task.host.verify(task.host.read_again(task.before))
+
+
+def test_drivers_that_call_the_compute_instance_without_its_suffix() -> None:
+    """As 470 does: the compute instance that fills 1g.5gb+me is 1g.5gb."""
+
+    class Old(FakeMigDriver):
+        def compute_profiles(self, gpu: Gpu, instance: int) -> tuple[ComputeProfile, ...]:
+            return (ComputeProfile(0, "1g.5gb", 1, 1),)
+
+    driver = Old([A100])
+    Task(driver, cut("1g.5gb+me")).run()
+    assert driver.journal[-1] == "create 0 1/1g.5gb"
+
+
+@pytest.mark.parametrize(
+    ("visible", "refused"),
+    [(None, True), ("", True), ("0", True), (str(A100.uuid), True), ("GPU-other, 1", False), ("MIG-1-0", False)],
+)
+def test_a_daemon_for_the_whole_card(daemons: list[Found], visible: str | None, refused: bool) -> None:
+    environment = {"HOME": "/"} if visible is None else {"HOME": "/", "CUDA_VISIBLE_DEVICES": visible}
+    daemons.append(Found(77, 1, 0, environment))
+    driver = FakeMigDriver([A100, SECOND_A100])
+    if refused:
+        with pytest.raises(_errors.InUse, match="is served by the MPS control daemon 77; end it with nvidia_mps"):
+            Task(driver, cut("1g.5gb"))
+    else:
+        Task(driver, cut("1g.5gb")).run()
+
+
+def test_why_an_instance_must_stay(daemons: list[Found]) -> None:
+    driver = FakeMigDriver([A100._replace(mig=ON)])
+    one, two, three, four = (machines.instance(MACHINE, ("1g.5gb", start), 7 + start) for start in range(4))
+    busy = ComputeInstance(0, "1g.5gb", Placement(0, 1), "MIG-7-0", (4242,))
+    driver.put(0, one._replace(compute_instances=(busy,)), two, three, four)
+    daemons.append(Found(77, 1, 0, {"CUDA_VISIBLE_DEVICES": "MIG-8-0"}))
+    (reading,) = Task(driver, {"gpus": "0"}, protect="0/9 1/13").before
+    assert reading.protected == {
+        7: "in use by 4242 (?)",
+        8: "served by the MPS control daemon 77",
+        9: "protected by this task",
+    }
+
+
+def test_a_process_on_the_card_keeps_its_mode() -> None:
+    busy = A100._replace(processes=(Process(2**22 + 1, "python3", 500, "C"),))
+    with pytest.raises(_errors.InUse, match="cannot be enabled while it is in use by 4194305"):
+        Task(FakeMigDriver([busy]), cut("1g.5gb"))
+    Task(FakeMigDriver([busy._replace(mig=ON)]), cut("1g.5gb")).run()
