@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import typing as t
 
+UNHEARD = -13  # exit status of a program that ended before it was told anything (SIGPIPE): what it said is lost
+
 
 class Answer(t.NamedTuple):
     """What a program left behind. ``rc`` is its exit status; NVIDIA's programs also exit 0 where they refuse."""

@@ -47,7 +47,7 @@ def measure(home: Path) -> int:
         "log_directory": str(home / "log"),
     }
     state = {"state_directory": str(home / "state")}
-    tasks = {
+    tasks: dict[str, dict[str, t.Any]] = {
         "ansible.builtin.ping": {},
         "gpuops.sharing.nvidia_gpu_info": {},
         "gpuops.sharing.nvidia_compute_mode": {"gpus": [1], "mode": "default", **state},
@@ -71,11 +71,11 @@ def measure(home: Path) -> int:
             )
         return role(home, share)
     finally:
-        absent = {"daemons": [{"name": "bench", "state": "absent"}], "service": "none", **state}
+        absent: dict[str, t.Any] = {"daemons": [{"name": "bench", "state": "absent"}], "service": "none", **state}
         run(home, [("gpuops.sharing.nvidia_mps", absent)])
 
 
-def role(home: Path, share: dict[str, object]) -> int:
+def role(home: Path, share: dict[str, t.Any]) -> int:
     """Count the tasks that a steady-state run of the role runs on a host."""
     variables = {
         "single_card_gpu": "0",
@@ -95,21 +95,21 @@ def role(home: Path, share: dict[str, object]) -> int:
     return 0 if ran <= MOST_TASKS and changed == 0 else 1
 
 
-def count_calls(home: Path, module: str, options: dict[str, object]) -> dict[str, t.Any]:
+def count_calls(home: Path, module: str, options: dict[str, t.Any]) -> dict[str, t.Any]:
     """Return how many NVML calls one task makes."""
     ansible(str(MOCK_DRIVER), "calls", "--reset")
     run(home, [(module, options)])
     return json.loads(ansible(str(MOCK_DRIVER), "calls", "--json"))
 
 
-def seconds(home: Path, tasks: list[tuple[str, dict[str, object]]]) -> float:
+def seconds(home: Path, tasks: list[tuple[str, dict[str, t.Any]]]) -> float:
     """Return how long a play with these tasks takes."""
     begin = time.monotonic()
     run(home, tasks)
     return time.monotonic() - begin
 
 
-def run(home: Path, tasks: list[tuple[str, dict[str, object]]]) -> None:
+def run(home: Path, tasks: list[tuple[str, dict[str, t.Any]]]) -> None:
     """Run a play of these tasks."""
     play = {"hosts": "gpu", "gather_facts": False, "tasks": [{module: options} for module, options in tasks]}
     path = home / "play.yml"

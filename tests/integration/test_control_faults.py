@@ -7,8 +7,11 @@ from __future__ import annotations
 import shutil
 import signal
 import subprocess
+from typing import Any, ClassVar, cast
 
 import pytest
+from ansible_collections.gpuops.sharing.plugins.module_utils._ansible import task
+from ansible_collections.gpuops.sharing.plugins.module_utils._mps import control
 
 from harness.machine import PATIENCE, PROGRAMS, Machine, Result
 
@@ -143,6 +146,28 @@ def front_end(machine: Machine, command: str) -> subprocess.Popen[str]:
     return process
 
 
+class Hasty:
+    """An AnsibleModule whose program ends before it was told anything, and the next time says why."""
+
+    params = {"timeout": PATIENCE}
+    answers: ClassVar[list[Any]] = [BrokenPipeError(), (1, "", "Cannot find MPS control daemon process\n")]
+
+    def get_bin_path(self, program: str) -> str:
+        return program
+
+    def run_command(self, *_arguments: Any, **_options: Any) -> tuple[int, str, str]:
+        answer = self.answers.pop(0)
+        if isinstance(answer, OSError):
+            raise answer
+        return cast("tuple[int, str, str]", answer)
+
+
+def test_a_front_end_that_ends_before_it_was_told_anything() -> None:
+    module: Any = Hasty()
+    control.Control(task.commands(module), "/run/nowhere").quit(1)
+    assert module.answers == []
+
+
 def test_a_plain_quit_while_a_client_lives(machine: Machine) -> None:
     machine.mps(machine.daemon())
     client = machine.client()
@@ -154,7 +179,7 @@ def test_a_plain_quit_while_a_client_lives(machine: Machine) -> None:
     for part in (f"(pid {machine.daemons()[0]})", "a plain 'quit'", f"servers (pids {server})", "End its clients"):
         assert part in refused.message
     assert (client.poll(), waiting.poll()) == (None, None)
-    assert machine.mps(machine.daemon(active_thread_percentage=50), force=True, timeout=0.5).changed
+    assert machine.mps(machine.daemon(active_thread_percentage=50), force=True, timeout=2).changed
     assert len(machine.daemons()) == 1
     assert client.wait(PATIENCE) != 0 and waiting.wait(PATIENCE) is not None
     assert machine.control("get_default_active_thread_percentage") == "50.0\n"

@@ -74,9 +74,8 @@ def test_two_cards(machine: Machine, backend: str) -> None:
     ]
 
 
-def test_one_card_by_any_of_its_names(machine: Machine) -> None:
-    for name in (1, "1", UUIDS[1], UUIDS[1].lower(), "0000:0f:00.0", "00000000:0F:00.0", "0f:00.0", ["0F:00.0"]):
-        assert [gpu["uuid"] for gpu in info(machine, gpus=name)["gpus"]] == [UUIDS[1]], name
+def test_one_card(machine: Machine) -> None:
+    assert [gpu["uuid"] for gpu in info(machine, gpus=1)["gpus"]] == [UUIDS[1]]
 
 
 @BACKENDS

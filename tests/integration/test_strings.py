@@ -49,8 +49,16 @@ def test_compute_mode(machine: Machine, gpus: Any) -> None:
     assert machine.compute_modes() == ["prohibited", "prohibited"]
 
 
+@pytest.mark.parametrize(
+    "name", [1, "1", " 1 ", UUIDS[1], UUIDS[1].lower(), "0000:0f:00.0", "00000000:0F:00.0", "0f:00.0", ["0F:00.0"]]
+)
+def test_one_card_by_any_of_its_names(machine: Machine, name: Any) -> None:
+    assert machine.compute_mode("prohibited", gpus=name).changed
+    assert machine.compute_modes() == ["default", "prohibited"]
+
+
 def test_directories_left_empty_are_the_defaults(machine: Machine) -> None:
-    result = machine.mps(machine.daemon(pipe_directory="", log_directory=""), check=True)
+    result = machine.mps(machine.daemon(pipe_directory="", log_directory="", state="absent"), check=True)
     (daemon,) = result["daemons"]
     assert (daemon["pipe_directory"], daemon["log_directory"]) == (
         "/run/nvidia-mps/render",

@@ -8,10 +8,10 @@ import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 
-from .._command import Answer, Commands
+from .._command import UNHEARD, Answer, Commands
 from .._convergence.lock import DEFAULT_STATE
 from .._driver.choice import BACKENDS
-from .._errors import BadOption, CommandTimeout, SharingError
+from .._errors import BadOption, CommandFailed, CommandTimeout, SharingError
 from .._gpu import Gpu
 
 GPUS = {"gpus": {"type": "list", "elements": "str", "default": ["all"]}}
@@ -50,13 +50,19 @@ def commands(module: AnsibleModule) -> Commands:
         limit: float | None = None,
     ) -> Answer:
         bound = seconds if limit is None else limit
-        rc, out, err = module.run_command(
-            ["timeout", "-k", str(_GRACE), f"{bound:g}", *argv],
-            data=stdin,
-            binary_data=True,
-            environ_update={"LC_ALL": "C", **(environment or {})},
-            expand_user_and_vars=False,
-        )
+        try:
+            rc, out, err = module.run_command(
+                ["timeout", "-k", str(_GRACE), f"{bound:g}", *argv],
+                data=stdin,
+                binary_data=True,
+                environ_update={"LC_ALL": "C", **(environment or {})},
+                expand_user_and_vars=False,
+                handle_exceptions=False,
+            )
+        except BrokenPipeError:
+            return Answer(UNHEARD, "", "")
+        except OSError as exc:
+            raise CommandFailed(f"Cannot run '{' '.join(argv)}': {exc}") from exc
         if rc in _ENDED_BY_TIMEOUT:
             raise CommandTimeout(
                 f"'{' '.join(argv)}' did not end within {bound:g} s and was ended; the driver or the daemon may hang, or raise timeout",

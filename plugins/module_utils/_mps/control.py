@@ -11,7 +11,7 @@ import re
 import time
 import typing as t
 
-from .._command import Answer, Commands
+from .._command import UNHEARD, Answer, Commands
 from .._errors import CommandFailed, CommandTimeout, PermissionMissing
 from . import process
 from .limits import Limits, read_size
@@ -41,7 +41,8 @@ class Control:
         deadline = time.monotonic() + self._commands.timeout
         while True:
             answer = self._ask_once(lines, limit)
-            if answer is None or not (_TURNED_AWAY.search(answer.text) or (speaks and not answer.text)):
+            unheard = answer and (answer.rc == UNHEARD or _TURNED_AWAY.search(answer.text))
+            if answer is None or not (unheard or (speaks and not answer.text)):
                 return answer
             if time.monotonic() > deadline:
                 raise CommandTimeout(self._hung(lines), pipe_directory=self.pipe_directory)

@@ -23,14 +23,24 @@ def take(folder: Path) -> dict[str, Any]:
     return {**counters(folder / "machine"), "files": files(folder), "daemons": daemons(folder)}
 
 
-def counters(state: Path) -> dict[str, int]:
-    """How often NVML was called so far, and how often to change something."""
+def _mock_driver(module: str) -> Any:
     if str(MOCK_DRIVER) not in sys.path:
         sys.path.append(str(MOCK_DRIVER))
-    record, library = importlib.import_module("command.record"), importlib.import_module("library.state")
-    with library.open_state(state) as opened:
-        counted = record.counts(opened)
+    return importlib.import_module(module)
+
+
+def counters(state: Path) -> dict[str, int]:
+    """How often NVML was called so far, and how often to change something."""
+    with _mock_driver("library.state").open_state(state) as opened:
+        counted = _mock_driver("command.record").counts(opened)
     return {name: counted[name] for name in ("calls", "setter_calls", "changes")}
+
+
+def compute_modes(state: Path) -> list[str]:
+    """The compute mode of each card."""
+    names = _mock_driver("command.machine").COMPUTE_MODES
+    with _mock_driver("library.state").open_state(state) as opened:
+        return [names[opened.gpus[index].compute_mode] for index in range(opened.gpu_count)]
 
 
 def files(folder: Path) -> dict[str, str]:
