@@ -22,8 +22,12 @@ import pytest
 STAND_INS = Path(__file__).resolve().parents[1] / "mock_driver" / "programs"
 CONTROL = "nvidia-cuda-mps-control"
 SERVER = "nvidia-cuda-mps-server"
+ABSENT = "Cannot find MPS control daemon process"
+CANNOT_SEND = "Cannot send command to MPS control daemon process"
 # Longer than anything here takes on a busy machine: a test that hangs fails.
 TIMEOUT = 60
+# How long a program has to be silent to count as hung.
+SILENCE = 1.0
 # struct flock on 64-bit Linux: type, whence, start, length, pid
 _FLOCK = "hhqqi4x"
 # A user that owns nothing here.
@@ -74,6 +78,12 @@ def alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except OSError:
         return False
+
+
+def ignores_sigterm(pid: int) -> bool:
+    status = Path(f"/proc/{pid}/status").read_text()
+    ignored = next(line for line in status.splitlines() if line.startswith("SigIgn:"))
+    return bool(int(ignored.split()[1], 16) & 1 << (signal.SIGTERM - 1))
 
 
 def children(parent: int) -> list[int]:
@@ -127,6 +137,7 @@ class Mps:
             "PATH": f"{commands}:{Path(sys.executable).parent}:{os.environ['PATH']}",
             "CUDA_MPS_PIPE_DIRECTORY": str(self.pipe),
             "CUDA_MPS_LOG_DIRECTORY": str(self.logs),
+            "MOCK_DRIVER_STATE": str(self.folder / "no-machine"),
             "MOCK_MPS_VERSION": str(self.program.version),
             **self.environment,
         }
@@ -202,8 +213,48 @@ class Mps:
         return process
 
     def ask(self, *lines: str, user: int | None = None, timeout: float = TIMEOUT) -> Answer:
-        """Send lines through a front end."""
-        return self.run(text="".join(f"{line}\n" for line in lines), user=user, timeout=timeout)
+        """Send lines through a front end; again where the daemon did not take them.
+
+        It serves one front end at a time, and anybody on the host may be at it: a test of another worker that looks for
+        all daemons, or the front end before, which the daemon has not left yet.
+        """
+        deadline = time.monotonic() + TIMEOUT
+        while True:
+            taken = self._commands(lines[0])
+            answer = self.run(text="".join(f"{line}\n" for line in lines), user=user, timeout=timeout)
+            swallowed = answer == Answer([], "", 0) and taken is not None and not self._arrives(lines[0], taken)
+            if answer.complaints != CANNOT_SEND and not swallowed:
+                return answer
+            assert time.monotonic() < deadline, answer
+
+    def _arrives(self, line: str, before: int) -> bool:
+        """Whether the daemon got this line once more; of `quit` it may tell after the front end has ended."""
+        deadline = time.monotonic() + SILENCE
+        while self._commands(line) == before and time.monotonic() < deadline:
+            time.sleep(0.01)
+        return self._commands(line) != before
+
+    def _commands(self, line: str) -> int | None:
+        """How often the daemon got this line; None where it keeps no log."""
+        return self.log().count(f"Cmd:{line}") if (self.logs / "control.log").exists() else None
+
+    def hangs(self, line: str) -> bool:
+        """Whether a front end that sends this line waits for ever; it is killed then."""
+        before = self._commands(line)
+        while True:
+            front_end = self.begin()
+            assert front_end.stdin is not None
+            front_end.stdin.write(f"{line}\n")
+            front_end.stdin.close()
+            try:
+                front_end.wait(SILENCE)
+            except subprocess.TimeoutExpired:
+                eventually(lambda: self._commands(line) != before, f"{line} does not arrive")
+                front_end.kill()
+                front_end.wait()
+                return True
+            if self._commands(line) != before:
+                return False
 
     def daemon(self) -> int | None:
         """The process that holds the lock of the pipe directory."""
@@ -236,7 +287,10 @@ class Mps:
             if self._ours(pid):
                 os.kill(pid, signal.SIGKILL)
         for process in self.started:
-            process.communicate()
+            process.wait()
+            for stream in (process.stdin, process.stdout, process.stderr):
+                if stream is not None:
+                    stream.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _ours(self, pid: int) -> bool:

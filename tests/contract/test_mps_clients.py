@@ -12,12 +12,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from _programs import PROGRAMS, STAND_INS, Answer, Mps, alive, eventually, open_mps, require
+from _programs import PROGRAMS, SILENCE, STAND_INS, Answer, Mps, alive, eventually, ignores_sigterm, open_mps, require
 from mocked_machine import MockedMachine
 
 FIRST = "GPU-283ac4e4-651c-54fd-a922-7809abbd0253"
 HUNG = Answer([], "", None)
-SILENCE = 1.0
 STAND_IN, REAL = PROGRAMS[0], PROGRAMS[2]
 
 
@@ -135,8 +134,8 @@ def test_limits_of_a_server(mps: Mps) -> None:
 def test_quit_waits_for_clients(mps: Mps) -> None:
     daemon = mps.start()
     client = Client(mps)
-    assert mps.ask("quit", timeout=SILENCE) == HUNG
-    assert mps.ask("get_server_list", timeout=SILENCE) == HUNG
+    assert mps.hangs("quit")
+    assert mps.hangs("get_server_list")
     late = Client(mps, attached=False)
     assert late.end()[1] == 1
     client.process.kill()
@@ -234,9 +233,11 @@ def test_front_end_that_hangs(mps: Mps, machine: MockedMachine) -> None:
 def test_front_end_that_hangs_and_is_deaf_to_sigterm(mps: Mps, machine: MockedMachine) -> None:
     mps.start()
     machine.mock_driver("fault", "nvidia-cuda-mps-control", "HANG_IGNORING_TERM")
-    command = ["timeout", f"--kill-after={SILENCE}", str(SILENCE), str(STAND_INS / "nvidia-cuda-mps-control")]
-    ran = subprocess.run(command, env=mps.environment, stdin=subprocess.DEVNULL)
-    assert ran.returncode in (-signal.SIGKILL, 128 + signal.SIGKILL)
+    front_end = mps.begin()
+    eventually(lambda: ignores_sigterm(front_end.pid), "SIGTERM is not ignored")
+    front_end.terminate()
+    with pytest.raises(subprocess.TimeoutExpired):
+        front_end.wait(SILENCE)
 
 
 def test_front_end_that_says_nothing(mps: Mps) -> None:

@@ -12,10 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from _programs import CONTROL, PROGRAMS, STRANGER, Answer, Mps, alive, eventually, open_mps
+from _programs import ABSENT, CONTROL, PROGRAMS, STRANGER, TIMEOUT, Answer, Mps, alive, eventually, open_mps
 
 RUNNING = "An instance of this daemon is already running"
-ABSENT = "Cannot find MPS control daemon process"
 NOT_FOUND = Answer([], ABSENT, 1)
 LEFT_BEHIND = {"control", "control_lock", "control_privileged"}
 as_root = pytest.mark.skipif(os.getuid() != 0, reason="needs root, to be another user")
@@ -131,15 +130,15 @@ def test_of_many_starts_at_once_one_wins(mps: Mps) -> None:
 
 def test_two_daemons_have_their_own_settings(mps: Mps) -> None:
     mps.start()
-    mps.start(CUDA_MPS_PIPE_DIRECTORY=f"{mps.folder}/q")
+    other = {"CUDA_MPS_PIPE_DIRECTORY": f"{mps.folder}/q", "CUDA_MPS_LOG_DIRECTORY": f"{mps.folder}/m"}
+    assert mps.run("-d", text="", user=None, timeout=TIMEOUT, **other) == Answer([], "", 0)
     assert mps.ask("set_default_active_thread_percentage 10").printed == ["10.0"]
-    other = mps.run(text="get_default_active_thread_percentage\n", CUDA_MPS_PIPE_DIRECTORY=f"{mps.folder}/q")
-    assert other.printed == ["100.0"]
-    mps.run(text="quit\n", CUDA_MPS_PIPE_DIRECTORY=f"{mps.folder}/q")
+    for line, printed in (("get_default_active_thread_percentage", ["100.0"]), ("quit", [])):
+        assert mps.run(text=f"{line}\n", user=None, timeout=TIMEOUT, **other) == Answer(printed, "", 0)
     assert mps.ask("get_default_active_thread_percentage").printed == ["10.0"]
 
 
-@pytest.mark.parametrize("line", ["quit", "quit -t 30", "quit -t", "quit -t abc", "quit now", "quit\nget_server_list"])
+@pytest.mark.parametrize("line", ["quit", "quit -t 30", "quit -t", "quit -t abc", "quit now"])
 def test_quit_without_servers(mps: Mps, line: str) -> None:
     pid = mps.start()
     assert mps.ask(line) == Answer([], "", 0)

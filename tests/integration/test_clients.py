@@ -27,8 +27,8 @@ def change(request: pytest.FixtureRequest, machine: Machine) -> dict[str, Any]:
     return machine.daemon(**options)
 
 
-def test_refused_while_a_client_lives(machine: Machine, change: dict[str, Any]) -> None:
-    machine.mps(machine.daemon())
+def test_a_client_is_in_the_way_unless_forced(machine: Machine, change: dict[str, Any]) -> None:
+    (before,) = machine.mps(machine.daemon())["daemons"]
     client = machine.client()
     with machine.untouched():
         refused = machine.mps(change)
@@ -39,27 +39,24 @@ def test_refused_while_a_client_lives(machine: Machine, change: dict[str, Any]) 
         assert part in refused.message
     assert client.poll() is None
 
-
-def test_force_ends_the_client(machine: Machine, change: dict[str, Any]) -> None:
-    (before,) = machine.mps(machine.daemon())["daemons"]
-    client = machine.client()
-    result = machine.mps(change, force=True)
-    assert result.changed
-    assert any(f"end its clients {client.pid}" in step for step in result["steps"])
+    forced = machine.mps(change, force=True)
+    assert any(f"end its clients {client.pid}" in step for step in forced["steps"])
     assert "terminated" in client.communicate(timeout=PATIENCE)[0]
     if change.get("state"):
         assert machine.daemons() == []
     else:
-        assert machine.daemons() == [result["daemons"][0]["pid"]] != [before["pid"]]
+        assert machine.daemons() == [forced["daemons"][0]["pid"]] != [before["pid"]]
     assert not machine.mps(change).changed
 
 
-def test_a_server_without_clients_is_in_nobodys_way(machine: Machine, change: dict[str, Any]) -> None:
+def test_a_server_without_clients_is_in_nobodys_way(machine: Machine) -> None:
     machine.mps(machine.daemon())
     client = machine.client()
     client.kill()
     client.wait()
-    assert machine.mps(change).changed
+    assert len(machine.programs("nvidia-cuda-mps-server")) == 1
+    assert machine.mps(machine.daemon(gpus=[1])).changed
+    assert machine.programs("nvidia-cuda-mps-server") == []
 
 
 def test_limits_change_in_place_for_the_next_server(machine: Machine) -> None:

@@ -179,7 +179,7 @@ def test_a_plain_quit_while_a_client_lives(machine: Machine) -> None:
     for part in (f"(pid {machine.daemons()[0]})", "a plain 'quit'", f"servers (pids {server})", "End its clients"):
         assert part in refused.message
     assert (client.poll(), waiting.poll()) == (None, None)
-    assert machine.mps(machine.daemon(active_thread_percentage=50), force=True, timeout=0.5).changed
+    assert machine.mps(machine.daemon(active_thread_percentage=50), force=True, timeout=2).changed
     assert len(machine.daemons()) == 1
     assert client.wait(PATIENCE) != 0 and waiting.wait(PATIENCE) is not None
     assert machine.control("get_default_active_thread_percentage") == "50.0\n"

@@ -17,6 +17,11 @@ NewMachine = Callable[[str], Machine]
 SET = "nvmlDeviceSetComputeMode"
 BACKENDS = pytest.mark.parametrize("backend", ["nvml", "nvidia_smi"])
 MODULES = pytest.mark.parametrize("module", ["nvidia_compute_mode", "nvidia_mps"])
+# The backends are the same for both modules, so one of them tries both.
+WAYS = pytest.mark.parametrize(
+    ("module", "backend"),
+    [("nvidia_compute_mode", "nvml"), ("nvidia_compute_mode", "nvidia_smi"), ("nvidia_mps", "nvml")],
+)
 
 
 def exclusive(machine: Machine, module: str, gpus: Any = 0, **options: Any) -> Any:
@@ -35,8 +40,7 @@ def altered(machine_file: str, change: Callable[[list[dict[str, Any]]], None], m
     return str(path)
 
 
-@MODULES
-@BACKENDS
+@WAYS
 @pytest.mark.parametrize(
     ("code", "kind", "words"),
     [
@@ -60,8 +64,7 @@ def test_setter_that_refuses_or_lies(
     assert (machine.files(), machine.daemons()) == (before, [])
 
 
-@MODULES
-@BACKENDS
+@WAYS
 def test_not_root(machine: Machine, module: str, backend: str) -> None:
     with machine.untouched(attempts=1):
         refused = exclusive(machine, module, backend=backend, environment={"MOCK_DRIVER_UID": "4242"})
@@ -95,8 +98,7 @@ def test_what_cannot_be_taken_back_is_told(machine: Machine) -> None:
     assert machine.compute_modes() == ["prohibited", "default"]
 
 
-@MODULES
-@BACKENDS
+@WAYS
 def test_a_lost_card_that_is_named(machine: Machine, module: str, backend: str) -> None:
     machine.mock_driver("lose", "1")
     with machine.untouched():
@@ -106,8 +108,7 @@ def test_a_lost_card_that_is_named(machine: Machine, module: str, backend: str) 
         assert part in refused.message
 
 
-@MODULES
-@BACKENDS
+@WAYS
 def test_a_lost_card_that_is_not_named(machine: Machine, module: str, backend: str) -> None:
     machine.mock_driver("lose", "1")
     assert exclusive(machine, module, 0, backend=backend).changed
@@ -215,8 +216,7 @@ def test_nvidia_smi_that_lies(machine: Machine) -> None:
     assert machine.compute_mode("prohibited", backend="nvidia_smi")["error"] == "NotReadBack"
 
 
-@MODULES
-@BACKENDS
+@WAYS
 @pytest.mark.parametrize("host", ["no-driver", "no-gpu", "mismatch"])
 def test_no_card_at_all(new_machine: NewMachine, module: str, backend: str, host: str) -> None:
     machine = new_machine(host)

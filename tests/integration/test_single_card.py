@@ -15,9 +15,9 @@ STEADY_TASKS = 6
 SHARE = "Share the card, or give it back"
 
 
-def share(machine: Machine, *options: str, **variables: str) -> Run:
+def share(machine: Machine, *options: str, **variables: str | None) -> Run:
     """Run the playbook without systemd and, unless told otherwise, without becoming root."""
-    given = {
+    given: dict[str, str | None] = {
         "gpuops_become": "false",
         "single_card_gpu": "0",
         "single_card_service": "none",
@@ -27,10 +27,12 @@ def share(machine: Machine, *options: str, **variables: str) -> Run:
         "single_card_log_directory": str(machine.folder / "log" / "render"),
         **variables,
     }
-    return playbook(machine, PLAYBOOK, *options, *extra(**given))
+    return playbook(
+        machine, PLAYBOOK, *options, *extra(**{key: value for key, value in given.items() if value is not None})
+    )
 
 
-@pytest.fixture(params=["stand-ins", "real-control", "real-control-and-smi"])
+@pytest.fixture(params=["stand-ins", "real"])
 def choice(request: pytest.FixtureRequest, machine: Machine) -> Choice:
     return Choice(machine, request.param)
 
@@ -88,7 +90,7 @@ def test_other_spellings_of_the_same_wish(machine: Machine) -> None:
 
 
 def test_a_client_is_in_the_way_unless_forced(machine: Machine) -> None:
-    share(machine)
+    machine.mps(machine.daemon())
     client = machine.client()
     refused = share(machine, single_card_state="absent")
     assert refused.status == 2
@@ -103,9 +105,7 @@ def test_a_client_is_in_the_way_unless_forced(machine: Machine) -> None:
     ("variables", "message"),
     [
         ({"single_card_gpu": "9"}, f"'9': there is no such GPU on this host; there are: {LABELS[0]}, {LABELS[1]}"),
-        ({"single_card_gpu": ""}, "is empty; give an index, a UUID, a PCI address, or 'all'"),
-        ({"single_card_memory_limit": "1500M"}, "give 1G or 2G"),
-        ({"single_card_state": "started"}, "value of single_card_state must be one of: present, absent, got: started"),
+        ({"single_card_state": "started"}, "single_card_state must be one of: present, absent, got: started"),
     ],
 )
 def test_bad_values(machine: Machine, variables: dict[str, str], message: str) -> None:
@@ -117,10 +117,9 @@ def test_bad_values(machine: Machine, variables: dict[str, str], message: str) -
 
 
 def test_the_playbook_becomes_root_unless_told_not_to(machine: Machine) -> None:
-    machine.program(
-        "sudo", f'echo "$*" >> {machine.folder}/bin/sudo.log\nwhile [ "$1" != /bin/sh ]; do shift; done\nexec "$@"'
-    )
-    assert share(machine, "--check", gpuops_become="false").status == 0
-    assert not (machine.folder / "bin" / "sudo.log").exists()
-    assert share(machine, "--check", gpuops_become="true").status == 0
-    assert "-u root" in (machine.folder / "bin" / "sudo.log").read_text()
+    said = machine.folder / "bin" / "sudo.log"
+    machine.program("sudo", f'echo "$*" >> {said}\nwhile [ "$1" != /bin/sh ]; do shift; done\nexec "$@"')
+    assert share(machine, "--check").status == 0
+    assert not said.exists()
+    assert share(machine, "--check", gpuops_become=None).status == 0
+    assert "-u root" in said.read_text()

@@ -58,7 +58,7 @@ def test_one_card_by_any_of_its_names(machine: Machine, name: Any) -> None:
 
 
 def test_directories_left_empty_are_the_defaults(machine: Machine) -> None:
-    result = machine.mps(machine.daemon(pipe_directory="", log_directory=""), check=True)
+    result = machine.mps(machine.daemon(pipe_directory="", log_directory="", state="absent"), check=True)
     (daemon,) = result["daemons"]
     assert (daemon["pipe_directory"], daemon["log_directory"]) == (
         "/run/nvidia-mps/render",

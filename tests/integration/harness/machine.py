@@ -68,6 +68,7 @@ class Modules:
         self._process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
         assert self._process.stdout is not None
         assert self._process.stdout.readline() == "ready\n"
+        self.states: dict[str, bytes] = {}
 
     def send(self, request: dict[str, Any]) -> socket.socket:
         """Start what is asked for."""
@@ -117,7 +118,17 @@ class Machine:
             "MOCK_DRIVER_PYTHON": sys.executable,
         }
         self.uid = os.getuid()
-        self.mock_driver("up", name)
+        self._come_up(name)
+
+    def _come_up(self, name: str) -> None:
+        """The state is one file: it is made once for each name, since that takes as long as a test."""
+        state = self.folder / "machine"
+        if name not in self._modules.states:
+            self.mock_driver("up", name)
+            self._modules.states[name] = state.read_bytes()
+        else:
+            state.write_bytes(self._modules.states[name])
+            state.chmod(0o666)
 
     # What happens to machines
 

@@ -37,14 +37,13 @@ def hide_pynvml(machine: Machine) -> None:
 
 
 class Choice:
-    """Which programs are NVIDIA's: `stand-ins`, `real-control` or `real-control-and-smi`."""
+    """Which programs a machine has: the `stand-ins`, or the `real` ones and no nvidia-ml-py, so that nvidia-smi is used."""
 
     def __init__(self, machine: Machine, name: str) -> None:
         self.backend = "nvml"
         self._control = PROGRAMS / "nvidia-cuda-mps-control"
-        if "control" in name:
+        if name == "real":
             self._control = use(machine, "nvidia-cuda-mps-control")
-        if "smi" in name:
             use(machine, "nvidia-smi")
             hide_pynvml(machine)
             self.backend = "nvidia_smi"

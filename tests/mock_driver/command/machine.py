@@ -143,6 +143,7 @@ def load(name: str) -> layout.State:
     major, minor = str(driver.need("cuda")).split(".")
     state.cuda_version = int(major) * 1000 + int(minor) * 10
     driver.end()
+    state.reset_together = bool(facts.take("reset_together", False))
     gpus = facts.inners("gpus")
     if len(gpus) > layout.MAX_GPUS:
         raise MockDriverError(f"{path.name}: {len(gpus)} gpus, at most {layout.MAX_GPUS}")

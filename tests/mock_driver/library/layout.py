@@ -237,7 +237,10 @@ class TraceEntry(Structure):
 
 
 class State(Structure):
-    """The whole machine. `init_result` is what nvmlInit answers; `up` falls to 0 when the machine is taken down."""
+    """The whole machine. `init_result` is what nvmlInit answers; `up` falls to 0 when the machine is taken down.
+
+    With `reset_together`, as without NVIDIA's Fabric Manager, the cards can only be reset all at once.
+    """
 
     _fields_ = [
         ("magic", c_char * 8),
@@ -251,6 +254,8 @@ class State(Structure):
         ("generation", c_uint32),
         ("reboots", c_uint32),
         ("tracing", c_uint32),
+        ("reset_together", c_uint32),
+        ("reserved", c_uint32),
         ("trace_count", c_uint64),
         ("changes", c_uint64),
         ("machine", c_char * 64),

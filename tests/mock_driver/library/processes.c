@@ -80,14 +80,19 @@ uint64_t process_memory(const struct target *target)
     return memory;
 }
 
-/* The first version of the structure has no instance ids; versions 2 and 3 of the calls share one that has. Who has what
- * instance of a card is told to privileged users only (nvml.h). */
+/* Who is on a card in MIG mode is told to privileged users only; who is in one MIG device to all (nvml.h). */
+bool process_list_allowed(const struct target *target)
+{
+    return target->kind == KIND_MIG_DEVICE || !target->gpu->mig_current || may_change();
+}
+
+/* The first version of the structure has no instance ids; versions 2 and 3 of the calls share one that has. */
 static nvmlReturn_t processes(nvmlDevice_t device, enum list list, unsigned int *count, void *infos, bool with_instances)
 {
     struct target target;
     TRY(resolve_device(device, &target));
     NEED(count, INVALID_ARGUMENT);
-    NEED(target.kind == KIND_MIG_DEVICE || !target.gpu->mig_current || may_change(), NO_PERMISSION);
+    NEED(process_list_allowed(&target), NO_PERMISSION);
     unsigned int room = infos ? *count : 0, total = 0;
     const struct process *process;
     for (unsigned int at = 0; (process = process_next(&target, list, &at)); total++) {

@@ -11,6 +11,7 @@ enum list { LIST_COMPUTE, LIST_GRAPHICS, LIST_MPS };
 const struct process *process_next(const struct target *target, enum list list, unsigned int *at);
 /* Whether any living process is on the card or instance. */
 bool process_on(const struct target *target);
+bool process_list_allowed(const struct target *target);
 uint64_t process_memory(const struct target *target);
 
 #endif

@@ -29,6 +29,7 @@ static nvmlReturn_t list_processes(nvmlDevice_t device, enum list list, unsigned
     struct target target;
     TRY(resolve_device(device, &target));
     NEED(count && out, INVALID_ARGUMENT);
+    NEED(process_list_allowed(&target), NO_PERMISSION);
     unsigned int total = 0;
     const struct process *process;
     for (unsigned int at = 0; total < *count && (process = process_next(&target, list, &at)); total++) {

@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 from contextlib import ExitStack
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -117,6 +118,42 @@ def visible_devices() -> list[str]:
         if state is not None:
             return _visible(state)
     return [word for word in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if word]
+
+
+@dataclass
+class Reset:
+    """What became of the cards that were to be reset, by index; `missing` has to be reset together with them."""
+
+    unsupported: list[int] = field(default_factory=list)
+    forbidden: list[int] = field(default_factory=list)
+    missing: list[int] = field(default_factory=list)
+    busy: list[int] = field(default_factory=list)
+    done: list[int] = field(default_factory=list)
+
+
+def reset(indices: list[int], lie: bool) -> Reset:
+    """Resets those cards that may be reset and are free; a lie resets none and says the same."""
+    answer = Reset()
+    with ExitStack() as stack:
+        state = _open(stack)
+        if state is None:
+            return answer
+        from library.processes import living
+        from library.reset import may_change, reset_gpu
+
+        gpus = {index: state.gpus[index] for index in indices}
+        answer.unsupported = [index for index, gpu in gpus.items() if not gpu.reset]
+        answer.forbidden = [] if may_change(state) else indices
+        if state.reset_together:
+            answer.missing = [index for index in range(state.gpu_count) if index not in gpus]
+        if answer.unsupported or answer.forbidden or answer.missing:
+            return answer
+        answer.busy = [index for index, gpu in gpus.items() if any(living(gpu))]
+        answer.done = [] if state.reset_together and answer.busy else [i for i in indices if i not in answer.busy]
+        if not lie:
+            for index in answer.done:
+                reset_gpu(state, gpus[index])
+    return answer
 
 
 def _use_cards(kind: str, memory: int, most: int) -> bool:

@@ -51,7 +51,9 @@ class Daemon:
         while not (self._quitting and not self.servers):
             timeout = None if self._deadline is None else max(0.0, self._deadline - time.monotonic())
             for key, _events in self._selector.select(timeout):
-                key.data()
+                # What was handled before in the same round may have closed this one.
+                if self._selector.get_map().get(key.fd) is key:
+                    key.data()
             if self._deadline is not None and time.monotonic() >= self._deadline:
                 self._deadline = None
                 for server in list(self.servers.values()):

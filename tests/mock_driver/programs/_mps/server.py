@@ -15,8 +15,11 @@ from _mps.channel import Channel, Closed
 
 
 def _daemon() -> Channel | None:
-    """The line to a stand-in daemon; NVIDIA's own daemon gives its servers /dev/null instead."""
-    if not stat.S_ISSOCK(os.fstat(0).st_mode):
+    """The line to a stand-in daemon; NVIDIA's own gives its first server /dev/null instead, and the later ones nothing."""
+    try:
+        if not stat.S_ISSOCK(os.fstat(0).st_mode):
+            return None
+    except OSError:
         return None
     return Channel(socket.socket(fileno=os.dup(0)))
 

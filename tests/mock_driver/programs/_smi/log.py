@@ -21,7 +21,8 @@ def _processes(nvml: Nvml, device: Device) -> str:
         return _line(1, "Processes", "None")
     text = "    Processes\n"
     for process in processes:
-        text += _line(2, "GPU instance ID", "N/A") + _line(2, "Compute instance ID", "N/A")
+        gpu_instance, compute_instance = reading.instances(process)
+        text += _line(2, "GPU instance ID", gpu_instance) + _line(2, "Compute instance ID", compute_instance)
         text += _line(2, "Process ID", str(process.pid))
         text += _line(3, "Type", process.kind) + _line(3, "Name", reading.program(nvml, process.pid))
         text += _line(3, "Used GPU Memory", reading.used_memory(process))

@@ -7,8 +7,9 @@ from __future__ import annotations
 import sys
 
 import _machine
-from _smi import errors, log, modify, options, query, selection, table, xml
+from _smi import errors, log, mig_devices, mig_options, modify, options, query, reset, selection, table, xml
 from _smi.errors import NvmlError, Stop
+from _smi.mig import Mig
 from _smi.nvml import Nvml
 
 
@@ -35,22 +36,26 @@ def _list(nvml: Nvml) -> int:
             uuid = device.uuid()
         except NvmlError as error:
             uuid = errors.value(error.code)
-        sys.stdout.write(f"GPU {index}: {name} (UUID: {uuid})\n")
+        sys.stdout.write(f"GPU {index}: {name} (UUID: {uuid})\n" + mig_devices.listing(device))
     return status
 
 
 def _run(arguments: list[str]) -> int:
     nvml = Nvml()
-    found = options.parse(arguments)
+    mig = arguments[:1] == ["mig"]
+    found = mig_options.parse(arguments[1:]) if mig else options.parse(arguments)
     wrong = _machine.fault(_machine.SMI)
     _machine.misbehave(wrong)
+    if mig:
+        Mig(nvml, found, sys.stdout.write, wrong == _machine.LIE).run()
+        return 0
     if "list" in found:
         return _list(nvml)
     sections = log.sections(found["display"]) if "display" in found else []
     devices = selection.select(nvml, found.get("id"))
     write = sys.stdout.write
     lie = wrong == _machine.LIE
-    for name, change in modify.CHANGES.items():
+    for name, change in {**modify.CHANGES, "gpu_reset": reset.gpu_reset}.items():
         if name in found:
             change(write, devices, found["as:" + name], found[name], lie)
             return 0

@@ -47,13 +47,6 @@ def _failed(write: Write, failure: str, code: int) -> None:
     write(_WARNING)
 
 
-def _mig_enabled(device: Device) -> bool:
-    try:
-        return device.mig_mode()[0]
-    except NvmlError:
-        return False
-
-
 def _set_compute_mode(write: Write, device: Device, mode: int, lie: bool) -> None:
     name = _MODES[mode]
     bus_id = device.bus_id()
@@ -75,7 +68,7 @@ def _set_compute_mode(write: Write, device: Device, mode: int, lie: bool) -> Non
         if not lie:
             device.set_compute_mode(mode)
     except NvmlError as error:
-        if error.code == errors.NOT_SUPPORTED and _mig_enabled(device):
+        if error.code == errors.NOT_SUPPORTED and device.mig_enabled():
             write(f"Setting compute mode to {name} is not supported on a MIG-enabled device.\n")
         _failed(write, f"Unable to set the compute mode for GPU {bus_id}", error.code)
         return

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Iterable
 from ctypes import byref, c_char, c_int, c_uint, c_ulonglong, c_void_p
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +17,13 @@ LIBRARY = "libnvidia-ml.so.1"
 # The symbol that only the mocked driver has.
 MARK = "mockDriverVersion"
 _NAME = 96
+_PROCESS_LISTS = {
+    "G": "GetGraphicsRunningProcesses_v3",
+    "C": "GetComputeRunningProcesses_v3",
+    "M+C": "GetMPSComputeRunningProcesses_v3",
+}
 _UNKNOWN_MEMORY = 2**64 - 1
+_NO_INSTANCE = 2**32 - 1
 MEBIBYTE = 2**20
 
 
@@ -61,31 +68,33 @@ class Memory:
 
 @dataclass(frozen=True)
 class Process:
-    """A process on a card; memory in MiB, None where the driver does not say."""
+    """A process on a card or in one of its MIG devices; memory in MiB, None where the driver does not say."""
 
     pid: int
     kind: str
     memory: int | None
+    gpu_instance: int | None = None
+    compute_instance: int | None = None
 
 
 class Device:
     """A card. Every method raises NvmlError with the code of a call that failed."""
 
     def __init__(self, library: Nvml, handle: c_void_p) -> None:
-        self._nvml = library
+        self.nvml = library
         self._handle = handle
 
-    def _call(self, function: str, *arguments: Any) -> None:
-        self._nvml.call(f"nvmlDevice{function}", self._handle, *arguments)
+    def call(self, function: str, *arguments: Any) -> None:
+        self.nvml.call(f"nvmlDevice{function}", self._handle, *arguments)
 
     def _text(self, function: str) -> str:
         buffer = ctypes.create_string_buffer(_NAME)
-        self._call(function, buffer, c_uint(_NAME))
+        self.call(function, buffer, c_uint(_NAME))
         return buffer.value.decode(errors="replace")
 
     def _number(self, function: str, *arguments: Any) -> int:
         result = c_uint()
-        self._call(function, *arguments, byref(result))
+        self.call(function, *arguments, byref(result))
         return result.value
 
     def index(self) -> int:
@@ -102,7 +111,7 @@ class Device:
 
     def pci(self) -> _PciInfo:
         info = _PciInfo()
-        self._call("GetPciInfo_v3", byref(info))
+        self.call("GetPciInfo_v3", byref(info))
         return info
 
     def bus_id(self) -> str:
@@ -110,36 +119,42 @@ class Device:
 
     def memory(self) -> Memory:
         info = _Memory(version=ctypes.sizeof(_Memory) | 2 << 24)
-        self._call("GetMemoryInfo_v2", byref(info))
+        self.call("GetMemoryInfo_v2", byref(info))
         return Memory(*(getattr(info, name) // MEBIBYTE for name in ("total", "reserved", "free", "used")))
 
     def compute_capability(self) -> tuple[int, int]:
         major, minor = c_int(), c_int()
-        self._call("GetCudaComputeCapability", byref(major), byref(minor))
+        self.call("GetCudaComputeCapability", byref(major), byref(minor))
         return major.value, minor.value
 
     def compute_mode(self) -> int:
         return self._number("GetComputeMode")
 
     def set_compute_mode(self, mode: int) -> None:
-        self._call("SetComputeMode", c_uint(mode))
+        self.call("SetComputeMode", c_uint(mode))
 
     def persistence_mode(self) -> bool:
         return bool(self._number("GetPersistenceMode"))
 
     def set_persistence_mode(self, enabled: bool) -> None:
-        self._call("SetPersistenceMode", c_uint(enabled))
+        self.call("SetPersistenceMode", c_uint(enabled))
 
     def mig_mode(self) -> tuple[bool, bool]:
         """Current and pending."""
         current, pending = c_uint(), c_uint()
-        self._call("GetMigMode", byref(current), byref(pending))
+        self.call("GetMigMode", byref(current), byref(pending))
         return bool(current.value), bool(pending.value)
+
+    def mig_enabled(self) -> bool:
+        try:
+            return self.mig_mode()[0]
+        except NvmlError:
+            return False
 
     def set_mig_mode(self, enabled: bool) -> int:
         """Returns NVML's code for whether the mode is in force already (0) or pending, and why."""
         activation = c_uint()
-        self._call("SetMigMode", c_uint(enabled), byref(activation))
+        self.call("SetMigMode", c_uint(enabled), byref(activation))
         return activation.value
 
     def number(self, function: str, *arguments: int) -> int:
@@ -149,36 +164,53 @@ class Device:
     def utilization(self) -> int:
         """Per cent of the time in which the card worked."""
         result = _Utilization()
-        self._call("GetUtilizationRates", byref(result))
+        self.call("GetUtilizationRates", byref(result))
         return result.gpu
+
+    def ecc_mode(self) -> bool:
+        current, pending = c_uint(), c_uint()
+        self.call("GetEccMode", byref(current), byref(pending))
+        return bool(current.value)
 
     def ecc_errors(self) -> int:
         """Uncorrected errors since the driver was loaded."""
         result = c_ulonglong()
-        self._call("GetTotalEccErrors", c_uint(1), c_uint(0), byref(result))
+        self.call("GetTotalEccErrors", c_uint(1), c_uint(0), byref(result))
         return result.value
 
-    def processes(self) -> list[Process]:
+    def mig_devices(self) -> list[Device]:
+        """Those that can be had."""
+        try:
+            most = self._number("GetMaxMigDeviceCount")
+        except NvmlError:
+            return []
+        found = []
+        for index in range(most):
+            handle = c_void_p()
+            try:
+                self.call("GetMigDeviceHandleByIndex", c_uint(index), byref(handle))
+            except NvmlError:
+                continue
+            found.append(Device(self.nvml, handle))
+        return found
+
+    def processes(self, kinds: Iterable[str] = ("G", "C", "M+C")) -> list[Process]:
         """As the driver lists them; what is in the compute list and in the MPS list is an MPS client."""
         found: dict[int, Process] = {}
-        for kind, function in (
-            ("G", "GetGraphicsRunningProcesses_v3"),
-            ("C", "GetComputeRunningProcesses_v3"),
-            ("M+C", "GetMPSComputeRunningProcesses_v3"),
-        ):
-            for entry in self._running(function):
+        for kind in kinds:
+            for entry in self._running(_PROCESS_LISTS[kind]):
                 memory = None if entry.usedGpuMemory == _UNKNOWN_MEMORY else entry.usedGpuMemory // MEBIBYTE
-                found[entry.pid] = Process(entry.pid, kind, memory)
+                instances = (entry.gpuInstanceId, entry.computeInstanceId)
+                found[entry.pid] = Process(
+                    entry.pid, kind, memory, *(None if number == _NO_INSTANCE else number for number in instances)
+                )
         return list(found.values())
 
     def _running(self, function: str) -> list[_ProcessInfo]:
         size = 1024
         count = c_uint(size)
         entries = (_ProcessInfo * size)()
-        try:
-            self._call(function, byref(count), entries)
-        except NvmlError:
-            return []
+        self.call(function, byref(count), entries)
         return list(entries[: count.value])
 
 

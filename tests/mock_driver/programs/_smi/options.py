@@ -24,12 +24,14 @@ _SPELLINGS = {
     "--persistence-mode": "persistence_mode",
     "-mig": "mig_mode",
     "--multi-instance-gpu": "mig_mode",
+    "-r": "gpu_reset",
+    "--gpu-reset": "gpu_reset",
     "--query-gpu": "query_gpu",
     "--query-compute-apps": "query_compute_apps",
     "--format": "format",
 }
-_FLAGS = {"list", "query", "xml"}
-_MODIFIERS = ("compute_mode", "persistence_mode", "mig_mode")
+_FLAGS = {"list", "query", "xml", "gpu_reset"}
+_MODIFIERS = ("compute_mode", "persistence_mode", "mig_mode", "gpu_reset")
 _QUERIES = ("query_gpu", "query_compute_apps")
 
 

@@ -18,16 +18,22 @@ class Subject:
 
     nvml: Nvml
     device: Device
-    process: Process | None = None
+    process: Process | NvmlError | None = None
+
+    def _process(self) -> Process:
+        assert self.process is not None
+        if isinstance(self.process, NvmlError):
+            raise self.process
+        return self.process
 
     def pid(self) -> int:
-        assert self.process is not None
-        return self.process.pid
+        return self._process().pid
 
     def used_memory(self) -> int:
-        if self.process is None or self.process.memory is None:
+        memory = self._process().memory
+        if memory is None:
             raise NvmlError(errors.NOT_SUPPORTED)
-        return self.process.memory
+        return memory
 
 
 @dataclass(frozen=True)
@@ -71,6 +77,7 @@ _GPU = _known(
         Field("memory.used", lambda row: row.device.memory().used, "MiB"),
         Field("memory.free", lambda row: row.device.memory().free, "MiB"),
         Field("mig.mode.current", lambda row: reading.enabled(row.device.mig_mode()[0])),
+        Field("utilization.gpu", lambda row: row.device.utilization(), "%"),
         Field("mig.mode.pending", lambda row: reading.enabled(row.device.mig_mode()[1])),
     ],
     {"gpu_name": "name", "gpu_uuid": "uuid", "gpu_serial": "serial", "gpu_bus_id": "pci.bus_id"},
@@ -104,8 +111,12 @@ def gpus(nvml: Nvml, devices: list[Device], names: str, layout: str) -> str:
     return _table(names, _GPU, [Subject(nvml, device) for device in devices], layout)
 
 
+def _apps(nvml: Nvml, device: Device) -> list[Subject]:
+    try:
+        return [Subject(nvml, device, process) for process in device.processes(["C"])]
+    except NvmlError as error:
+        return [Subject(nvml, device, error)]
+
+
 def compute_apps(nvml: Nvml, devices: list[Device], names: str, layout: str) -> str:
-    rows = [
-        Subject(nvml, device, process) for device in devices for process in device.processes() if process.kind != "G"
-    ]
-    return _table(names, _PROCESS, rows, layout)
+    return _table(names, _PROCESS, [row for device in devices for row in _apps(nvml, device)], layout)

@@ -44,8 +44,27 @@ def used_memory(process: Process) -> str:
     return "N/A" if process.memory is None else f"{process.memory} MiB"
 
 
+def instances(process: Process) -> tuple[str, str]:
+    """Ids of the GPU and the compute instance that the process is in."""
+    if process.gpu_instance is None or process.compute_instance is None:
+        return "N/A", "N/A"
+    return str(process.gpu_instance), str(process.compute_instance)
+
+
 def by_pid(device: Device) -> list[Process]:
-    return sorted(device.processes(), key=lambda process: process.pid)
+    """Processes on the card, in MIG mode those in its MIG devices, one after the other."""
+    found: list[Process] = []
+    for place in device.mig_devices() if device.mig_enabled() else [device]:
+        try:
+            found += sorted(place.processes(), key=lambda process: process.pid)
+        except NvmlError:
+            continue
+    return found
+
+
+def cut(text: str, width: int) -> str:
+    """Shortened as in a cell that is too small."""
+    return text if len(text) <= width else text[: width - 3] + "..."
 
 
 def program(nvml: Nvml, pid: int) -> str:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from _smi import errors, reading
+from _smi import errors, mig_devices, reading
 from _smi.errors import NvmlError
 from _smi.nvml import Device, Nvml
 
@@ -24,7 +24,6 @@ _HEAD = """\
 """
 _RULE = "+-----------------------------------------+----------------------+----------------------+\n"
 _PROCESSES = f"""\
-{" " * 89}
 +{_WIDE}+
 | Processes:{" " * 76}|
 |  GPU   GI   CI        PID   Type   Process name                            GPU Memory |
@@ -55,17 +54,24 @@ def _power(device: Device) -> str:
     draw = _short(lambda: device.number("GetPowerUsage"))
     limit = _short(lambda: device.number("GetEnforcedPowerLimit"))
     watts = [f"{round(int(text) / 1000)}W" if text.isdigit() else text for text in (draw, limit)]
-    return f"{watts[0]} / {watts[1]:>4}"
+    return f"{watts[0]} / {reading.cut(watts[1], 4):>4}"
 
 
 def _memory(device: Device) -> str:
     try:
         memory = device.memory()
     except NvmlError as error:
-        return f"{errors.text(error.code):<20}"
+        return f"{'N/A':>20}" if error.code == errors.NO_PERMISSION else f"{errors.text(error.code):<20}"
     used = f"{memory.used}MiB"
-    total = f"{memory.total}MiB"
+    total = reading.cut(f"{memory.total}MiB", 8)
     return f"{used:>9} / {total}".rjust(20)
+
+
+def _ecc(device: Device) -> object:
+    """In MIG mode errors are counted by MIG device, and the card shows only whether they are corrected."""
+    if not device.mig_enabled():
+        return device.ecc_errors()
+    return "On" if device.ecc_mode() else "Off"
 
 
 def _gpu(device: Device) -> str:
@@ -81,8 +87,8 @@ def _gpu(device: Device) -> str:
     mig_mode = _short(lambda: mig[str(device.mig_mode()[0])])
     heat = f"{temperature}C" if temperature.isdigit() else temperature
     return (
-        f"| {_short(device.index):>3}  {_short(device.name):<27.27}{_persistence(device)}"
-        f"| {bus_id} {display:>3} | {_short(device.ecc_errors):>20} |\n"
+        f"| {f'{_short(device.index):>3}':<5}{_short(device.name):<27.27}{_persistence(device)}"
+        f"| {bus_id} {display:>3} | {_short(lambda: _ecc(device)):>20} |\n"
         f"| {f'{fan}%' if fan.isdigit() else fan:>3} {heat:>5} {state:>5}{_power(device):>24} "
         f"| {_memory(device)} | {f'{used}%' if used.isdigit() else used:>7} {mode:>12} |\n"
         f"|{' ' * 41}|{' ' * 22}| {mig_mode:>20} |\n" + _RULE
@@ -96,17 +102,25 @@ def _processes(nvml: Nvml, devices: list[Device]) -> str:
             memory = "N/A" if process.memory is None else f"{process.memory}MiB"
             name = reading.program(nvml, process.pid)
             name = name if len(name) <= 38 else "..." + name[-35:]
-            rows += f"| {_short(device.index):>4}   N/A  N/A {process.pid:>9} {process.kind:>6}   {name:<38}{memory:>12} |\n"
+            instances = "   N/A  N/A "
+            if process.gpu_instance is not None:
+                instances = f"{process.gpu_instance:>5}{process.compute_instance:>5}  "
+            rows += (
+                f"| {_short(device.index):>4}{instances}{process.pid:>9} {process.kind:>6}   {name:<38}{memory:>12} |\n"
+            )
     return rows or f"|  No running processes found{' ' * 59}|\n"
 
 
 def text(nvml: Nvml, devices: list[Device]) -> str:
     driver = reading.or_reason(nvml.driver_version)
     cuda = reading.or_reason(nvml.cuda_version)
+    in_mig_mode = [device for device in devices if device.mig_enabled()]
     title = f" NVIDIA-SMI {VERSION:<22} Driver Version: {driver:<12} CUDA Version: {cuda}"
     return (
         f"{reading.timestamp():<31}\n+{_WIDE}+\n|{title:<87}|\n{_HEAD}"
         + "".join(_gpu(device) for device in devices)
+        + f"{' ' * 89}\n"
+        + (f"{mig_devices.table(in_mig_mode)}{' ' * 89}\n" if in_mig_mode else "")
         + _PROCESSES
         + _processes(nvml, devices)
         + f"+{_WIDE}+\n"

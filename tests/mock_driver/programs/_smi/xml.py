@@ -6,8 +6,9 @@ from __future__ import annotations
 
 from xml.sax.saxutils import escape
 
-from _smi import reading
+from _smi import mig_devices, reading
 from _smi.errors import NvmlError
+from _smi.mig_devices import MigDevice
 from _smi.nvml import Device, Nvml
 
 
@@ -40,6 +41,49 @@ def _mig(tree: _Tree, device: Device) -> None:
     tree.close("mig_mode")
 
 
+def _mig_device(tree: _Tree, device: MigDevice) -> None:
+    had = device.attributes
+    tree.open("mig_device")
+    tree.leaf("index", str(device.index))
+    tree.leaf("gpu_instance_id", str(device.gpu_instance))
+    tree.leaf("compute_instance_id", str(device.compute_instance))
+    tree.open("device_attributes")
+    tree.open("shared")
+    tree.leaf("multiprocessor_count", str(had.sm))
+    tree.leaf("copy_engine_count", str(had.ce))
+    tree.leaf("encoder_count", str(had.enc))
+    tree.leaf("decoder_count", str(had.dec))
+    tree.leaf("ofa_count", str(had.ofa))
+    tree.leaf("jpg_count", str(had.jpeg))
+    tree.close("shared")
+    tree.close("device_attributes")
+    tree.open("ecc_error_count")
+    tree.open("volatile_count")
+    tree.leaf("sram_uncorrectable", str(device.ecc_errors))
+    tree.close("volatile_count")
+    tree.close("ecc_error_count")
+    tree.open("fb_memory_usage")
+    for name in ("total", "reserved", "used", "free"):
+        tree.leaf(name, f"{getattr(device.memory, name)} MiB")
+    tree.close("fb_memory_usage")
+    tree.open("bar1_memory_usage")
+    for name in ("total", "used", "free"):
+        tree.leaf(name, f"{getattr(device.bar1, name)} MiB")
+    tree.close("bar1_memory_usage")
+    tree.close("mig_device")
+
+
+def _mig_devices(tree: _Tree, device: Device) -> None:
+    """The real one does not indent what is in this element."""
+    found = mig_devices.read(device) if device.mig_enabled() else []
+    tree.line("<mig_devices>")
+    if not found:
+        tree.line("\tNone")
+    for mig_device in found:
+        _mig_device(tree, mig_device)
+    tree.line("</mig_devices>")
+
+
 def _pci(tree: _Tree, device: Device) -> None:
     tree.open("pci")
     try:
@@ -69,8 +113,9 @@ def _processes(tree: _Tree, nvml: Nvml, device: Device) -> None:
     tree.open("processes")
     for process in reading.by_pid(device):
         tree.open("process_info")
-        tree.leaf("gpu_instance_id", "N/A")
-        tree.leaf("compute_instance_id", "N/A")
+        gpu_instance, compute_instance = reading.instances(process)
+        tree.leaf("gpu_instance_id", gpu_instance)
+        tree.leaf("compute_instance_id", compute_instance)
         tree.leaf("pid", str(process.pid))
         tree.leaf("type", process.kind)
         tree.leaf("process_name", reading.program(nvml, process.pid))
@@ -84,6 +129,7 @@ def _gpu(tree: _Tree, nvml: Nvml, device: Device) -> None:
     tree.leaf("product_name", reading.or_reason(device.name))
     tree.leaf("persistence_mode", reading.or_reason(lambda: reading.enabled(device.persistence_mode())))
     _mig(tree, device)
+    _mig_devices(tree, device)
     tree.leaf("serial", reading.or_reason(device.serial))
     tree.leaf("uuid", reading.or_reason(device.uuid))
     tree.leaf("minor_number", reading.or_reason(lambda: device.number("GetMinorNumber")))
