@@ -66,11 +66,10 @@ def test_the_driver_is_let_go_of_before_a_reset(new_mig_machine: Start) -> None:
     assert machine.mig({"gpus": [0]}, allow_reset=True).changed
     calls = [line.split()[1:3] for line in machine.mock_driver("trace", "show").splitlines()]
     module = calls[0][0]
-    clients = [name for pid, name in calls if pid == module and name.startswith(("nvmlInit", "nvmlShutdown"))]
-    assert [name.partition("_")[0] for name in clients] == ["nvmlInit", "nvmlShutdown"] * 2
-    (others,) = {pid for pid, _name in calls} - {module}
-    began = [number for number, (pid, _name) in enumerate(calls) if pid == others]
-    assert calls[min(began) - 1] == [module, "nvmlShutdown"]
+    clients = [name[:8] for pid, name in calls if pid == module and name.startswith(("nvmlInit", "nvmlShutdown"))]
+    assert clients == ["nvmlInit", "nvmlShut"] * 2
+    began = next(number for number, (pid, _name) in enumerate(calls) if pid != module)
+    assert calls[began - 1] == [module, "nvmlShutdown"]
 
 
 @pytest.mark.parametrize("code", ["HANG", "LIE"])
@@ -90,6 +89,16 @@ def test_a_failure_after_a_reset_takes_the_mode_back_by_another(new_mig_machine:
     failed = machine.cut("1g.5gb", allow_reset=True)
     assert failed["undone"] == ["enable MIG mode of GPU 0"]
     assert (machine.mode(), machine.resets()) == ((False, False), 2)
+
+
+def test_cards_that_can_only_be_reset_together(new_mig_machine: Start) -> None:
+    machine = new_mig_machine("hgx-a100")
+    refused = machine.cut("7g.40gb", allow_reset=True)
+    assert "must be reset together" in refused.message
+    assert (machine.mode(), machine.resets()) == ((False, False), 0)
+    assert machine.cut("7g.40gb", gpu="all", allow_reset=True).changed
+    assert [machine.places(gpu) for gpu in range(4)] == [["7g.40gb@0"]] * 4
+    assert machine.resets() == 4
 
 
 @pytest.mark.parametrize("allow_reset", [False, True])

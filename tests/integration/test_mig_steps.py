@@ -86,3 +86,10 @@ def test_steps_are_told_in_order(mig_machine: MigMachine) -> None:
         "create 4g.20gb at 0:4",
         "create 2g.10gb at 4:2",
     ]
+
+
+def test_by_the_stand_in(mig_machine: MigMachine) -> None:
+    mig_machine.speak("stand-in")
+    assert mig_machine.cut("3g.20gb").changed
+    assert not mig_machine.cut("3g.20gb").changed
+    assert [one.profile for one in mig_machine.instances()] == ["3g.20gb"]

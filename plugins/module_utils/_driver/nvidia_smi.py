@@ -49,6 +49,7 @@ class NvidiaSmiDriver(NvidiaSmiMig, MigDriver):
     backend = "nvidia_smi"
 
     def __init__(self, commands: Commands, program: str) -> None:
+        super().__init__()
         self._ask = Ask(commands, program)
 
     def close(self) -> None:

@@ -42,9 +42,13 @@ class Ask:
         return value
 
     def of(self, gpu: Gpu, *arguments: str, group: tuple[str, ...] = ()) -> Answer:
-        """Run a command on one GPU, after a look whether its index still means it."""
+        """Run a command on one GPU."""
+        return self(*group, *self.index(gpu), *arguments)
+
+    def index(self, gpu: Gpu) -> tuple[str, str]:
+        """Return what selects a GPU, after a look whether its index still means it."""
         self.field(gpu, "index")
-        return self(*group, "-i", str(gpu.index), *arguments)
+        return "-i", str(gpu.index)
 
 
 def failed(action: str, answer: Answer) -> SharingError:

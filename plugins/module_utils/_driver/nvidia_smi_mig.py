@@ -22,6 +22,7 @@ _COMPUTE_INSTANCE = re.compile(r"\|\s+\d+\s+(\d+)\s+MIG (\S+)\s+(\d+)\s+(\d+)\s+
 _COMPUTE_PROFILE = re.compile(r"\|\s+\d+\s+(\d+)\s+MIG (\S+)\s+(\d+)(\*?)\s+(\d+)/(\d+)\s")
 _CREATED = re.compile(r"Successfully created (?:GPU|compute) instance ID\s+(\d+)")
 _DEVICE = re.compile(r"^\s+MIG \S+\s+Device\s+(\d+): \(UUID: (MIG-[^)]+)\)", re.MULTILINE)
+_PLACE = r"<gpu_instance_id>(\d+)</gpu_instance_id>\s*<compute_instance_id>(\d+)</compute_instance_id>"
 _MIB = 1024
 
 
@@ -29,6 +30,9 @@ class NvidiaSmiMig:
     """The part of the driver that cuts GPUs."""
 
     _ask: Ask
+
+    def __init__(self) -> None:
+        self._profiles: dict[str | None, tuple[Profile, ...]] = {}
 
     def mig_mode(self, gpu: Gpu) -> Mig:
         """See Driver."""
@@ -50,9 +54,14 @@ class NvidiaSmiMig:
         return None
 
     def mig_profiles(self, gpu: Gpu) -> tuple[Profile, ...]:
-        """See Driver."""
-        profiles = self._mig(gpu, "-lgip")
-        placements = self._mig(gpu, "-lgipp")
+        """See Driver. What a card offers does not change while it is driven."""
+        if gpu.uuid not in self._profiles:
+            self._profiles[gpu.uuid] = self._read_profiles(gpu)
+        return self._profiles[gpu.uuid]
+
+    def _read_profiles(self, gpu: Gpu) -> tuple[Profile, ...]:
+        index = self._ask.index(gpu)
+        profiles, placements = (self._ask("mig", *index, listing) for listing in ("-lgip", "-lgipp"))
         for answer in (profiles, placements):
             if _NONE.search(answer.text):
                 raise NotSupported(f"Cannot list the MIG profiles of {gpu.label}: nvidia-smi says: {answer.text}")
@@ -65,11 +74,12 @@ class NvidiaSmiMig:
 
     def instances(self, gpu: Gpu) -> tuple[GpuInstance, ...]:
         """See Driver."""
-        listed = self._mig(gpu, "-lgi")
+        index = self._ask.index(gpu)
+        listed = self._ask("mig", *index, "-lgi")
         if _NONE.search(listed.text):
             return ()
-        compute = self._mig(gpu, "-lci")
-        detail = self._ask.of(gpu, "-q")
+        compute = self._ask("mig", *index, "-lci")
+        detail = self._ask(*index, "-q", "-x")
         devices = self._ask("-L")  # cannot be asked of one GPU, and ends at the first that is lost
         for answer in (listed, detail, *([] if LOST.search(devices.text) else [devices])):
             if answer.rc != 0:
@@ -162,7 +172,7 @@ def parse_profiles(profiles: str, placements: str) -> tuple[Profile, ...]:
 
 
 def parse_instances(listed: str, compute: str, detail: str, uuids: t.Mapping[int, str]) -> tuple[GpuInstance, ...]:
-    """Return the instances of ``-lgi`` and ``-lci`` with UUIDs (by device index, whose place ``-q`` tells) and processes (``-q``)."""
+    """Return the instances of ``-lgi`` and ``-lci`` with UUIDs by device index, and whose index that is and the processes by ``-q -x``."""
     keys, busy = _devices(detail), _processes(detail)
     parts: dict[int, list[ComputeInstance]] = {}
     for instance, name, _profile, number, start, size in _COMPUTE_INSTANCE.findall(compute):
@@ -188,13 +198,12 @@ def parse_instances(listed: str, compute: str, detail: str, uuids: t.Mapping[int
 
 
 def _devices(detail: str) -> dict[tuple[int, int], int]:
-    pattern = re.compile(r"MIG Device\s+Index\s+: (\d+)\s+GPU Instance ID\s+: (\d+)\s+Compute Instance ID\s+: (\d+)")
+    pattern = re.compile(rf"<mig_device>\s*<index>(\d+)</index>\s*{_PLACE}")
     return {(int(instance), int(part)): int(index) for index, instance, part in pattern.findall(detail)}
 
 
 def _processes(detail: str) -> dict[tuple[int, int], list[int]]:
-    pattern = re.compile(r"GPU instance ID\s+: (\d+)\s+Compute instance ID\s+: (\d+)\s+Process ID\s+: (\d+)")
     found: dict[tuple[int, int], list[int]] = {}
-    for instance, part, pid in pattern.findall(detail):
+    for instance, part, pid in re.findall(rf"<process_info>\s*{_PLACE}\s*<pid>(\d+)</pid>", detail):
         found.setdefault((int(instance), int(part)), []).append(int(pid))
     return found

@@ -19,7 +19,7 @@ from harness.machine import Machine, Modules, Result
 ALONE = ["unshare", *([] if os.getuid() == 0 else ["--user", "--map-root-user"]), "--pid", "--fork", "--kill-child"]
 # A shell is the first process: it takes in what orphans leave.
 ALONE += ["--mount-proc", "sh", "-c", '"$@"; exit', "sh"]
-# How the driver is spoken to.
+# How the driver is spoken to. The stand-in is an interpreter's start slower, and held against the real one elsewhere.
 PROGRAMS = ("nvml", "nvidia-smi-535")
 
 
@@ -66,7 +66,7 @@ class MigMachine(Machine):
     backend = "nvml"
 
     def speak(self, program: str) -> None:
-        """Talk to the driver by one of PROGRAMS from now on."""
+        """Talk to the driver by one of PROGRAMS from now on, or by the stand-in."""
         if program == "nvidia-smi-535":
             real.use(self, "nvidia-smi")
         self.backend = "nvml" if program == "nvml" else "nvidia_smi"

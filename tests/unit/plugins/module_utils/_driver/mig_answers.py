@@ -67,32 +67,48 @@ COMPUTE = """\
 +--------------------------------------------------------------------+
 """
 DETAIL = """\
-    MIG Device
-        Index                             : 0
-        GPU Instance ID                   : 5
-        Compute Instance ID               : 0
-        Device Attributes
-            Shared
-                Multiprocessor count      : 28
-    MIG Device
-        Index                             : 1
-        GPU Instance ID                   : 5
-        Compute Instance ID               : 1
-    MIG Device
-        Index                             : 2
-        GPU Instance ID                   : 13
-        Compute Instance ID               : 0
-    Processes
-        GPU instance ID                   : 5
-        Compute instance ID               : 1
-        Process ID                        : 2298
-            Type                          : C
-            Name                          : /usr/bin/python3
-            Used GPU Memory               : 500 MiB
-        GPU instance ID                   : 5
-        Compute instance ID               : 1
-        Process ID                        : 17
-            Type                          : C
+        <mig_devices>
+        <mig_device>
+            <index>0</index>
+            <gpu_instance_id>5</gpu_instance_id>
+            <compute_instance_id>0</compute_instance_id>
+            <device_attributes>
+                <shared>
+                    <multiprocessor_count>28</multiprocessor_count>
+                </shared>
+            </device_attributes>
+        </mig_device>
+        <mig_device>
+            <index>1</index>
+            <gpu_instance_id>5</gpu_instance_id>
+            <compute_instance_id>1</compute_instance_id>
+        </mig_device>
+        <mig_device>
+            <index>2</index>
+            <gpu_instance_id>13</gpu_instance_id>
+            <compute_instance_id>0</compute_instance_id>
+        </mig_device>
+        </mig_devices>
+        <processes>
+            <process_info>
+                <gpu_instance_id>5</gpu_instance_id>
+                <compute_instance_id>1</compute_instance_id>
+                <pid>2298</pid>
+                <type>C</type>
+                <process_name>/usr/bin/python3</process_name>
+                <used_memory>500 MiB</used_memory>
+            </process_info>
+            <process_info>
+                <gpu_instance_id>5</gpu_instance_id>
+                <compute_instance_id>1</compute_instance_id>
+                <pid>17</pid>
+            </process_info>
+            <process_info>
+                <gpu_instance_id>N/A</gpu_instance_id>
+                <compute_instance_id>N/A</compute_instance_id>
+                <pid>18</pid>
+            </process_info>
+        </processes>
 """
 DEVICES = """\
 GPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-283ac4e4-651c-54fd-a922-7809abbd0253)
@@ -139,7 +155,7 @@ def driver(**answers: Answer | str) -> NvidiaSmiDriver:
         "cci": "mig -i 0 -cci 2 -gi 5",
         "dgi": "mig -i 0 -dgi -gi 5",
         "dci": "mig -i 0 -dci -gi 5 -ci 1",
-        "detail": "-i 0 -q",
+        "detail": "-i 0 -q -x",
         "devices": "-L",
     }
     table = {
