@@ -13,7 +13,8 @@ import pytest
 from ansible_collections.gpuops.sharing.plugins.module_utils._ansible import task
 from ansible_collections.gpuops.sharing.plugins.module_utils._mps import control
 
-from harness.machine import PATIENCE, PROGRAMS, Machine, Result
+from harness.machine import PATIENCE, PROGRAMS, Machine
+from harness.modules import Result
 
 CONTROL = "nvidia-cuda-mps-control"
 ABSENT = {"name": "render", "state": "absent"}
