@@ -10,7 +10,8 @@ import pytest
 
 pytest.register_assert_rewrite("harness")
 
-from harness.machine import Machine, Modules
+from harness.machine import Machine
+from harness.modules import Modules
 
 
 @pytest.fixture(scope="session")

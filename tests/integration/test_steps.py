@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from harness import snapshot
-from harness.machine import LABELS, Machine, Result
+from harness.machine import LABELS, Machine
+from harness.modules import Result
 from harness.playbook import play
 
 VERBS = ("create", "change", "delete")

@@ -9,7 +9,8 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from harness.machine import COLLECTIONS, Machine, Result
+from harness.machine import Machine
+from harness.modules import COLLECTIONS, Result
 
 HERE = Path(__file__).resolve().parents[1]
 GROUP = "gpu"
