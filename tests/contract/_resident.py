@@ -9,17 +9,19 @@ import os
 import subprocess
 import sys
 import traceback
+from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from types import TracebackType
 
 from _programs import STAND_INS
 from mocked_machine import MockedMachine
 
+Main = Callable[[list[str]], int]
 
-def _run(arguments: list[str], variables: dict[str, str]) -> dict[str, object]:
+
+def _run(main: Main, arguments: list[str], variables: dict[str, str]) -> dict[str, object]:
     """What a forked child of this process prints as nvidia-smi, and its exit status."""
-    from _smi.main import main
-
     out, complaints = os.pipe(), os.pipe()
     child = os.fork()
     if not child:
@@ -42,8 +44,9 @@ def _run(arguments: list[str], variables: dict[str, str]) -> dict[str, object]:
 
 def _serve() -> None:
     sys.path.insert(0, str(STAND_INS))
+    main = import_module("_smi.main").main
     for line in sys.stdin:
-        print(json.dumps(_run(*json.loads(line))), flush=True)
+        print(json.dumps(_run(main, *json.loads(line))), flush=True)
 
 
 class ResidentSmi:

@@ -43,7 +43,7 @@ def instances(device, profile):
 
 
 def run(machine: MockedMachine, program: str, **variables: str) -> Any:
-    return machine.nvml(PRELUDE + program, **variables)
+    return machine.nvml(PRELUDE + program, True, **variables)
 
 
 @pytest.mark.parametrize(

@@ -67,6 +67,15 @@ def test_mode_waits_for_any_kind_of_process(start_machine: Start, kind: str) -> 
     assert machine.nvml(MODE) == [0, [1, 1]]
 
 
+@pytest.mark.parametrize(("name", "answer"), [("h100-pcie", 1), ("rtx-pro-6000", 1), ("a30", 0), ("t4", None)])
+def test_driver_says_whether_mig_mode_needs_a_reset(start_machine: Start, name: str, answer: int | None) -> None:
+    program = """
+(value,) = nvmlDeviceGetFieldValues(nvmlDeviceGetHandleByIndex(0), [NVML_FI_DEV_IS_RESETLESS_MIG_SUPPORTED])
+answer = value.value.uiVal if value.nvmlReturn == 0 else None
+"""
+    assert start_machine(name).nvml(program) == answer
+
+
 def test_mode_may_wait_for_a_reset(start_machine: Start) -> None:
     assert start_machine("a100-reset-needed").nvml(MODE) == [RESET_REQUIRED, [0, 1]]
     assert start_machine("hgx-a100").nvml(MODE) == [RESET_REQUIRED, [0, 1]]

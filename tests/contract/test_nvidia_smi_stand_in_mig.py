@@ -37,7 +37,7 @@ def real(machine: MockedMachine) -> transcript.Run:
 
 def differences(machine: MockedMachine, questions: list[list[str]], **variables: str) -> dict[str, object]:
     """Questions to which the stand-in and the real one give different answers, with both; they may change nothing."""
-    found = {}
+    found: dict[str, object] = {}
     with ResidentSmi(machine) as smi:
         for options in questions:
             answers = [answer(run, options, **variables) for run in (smi.run, real(machine))]
@@ -91,7 +91,7 @@ def test_places_and_names_as_they_are_read(machine: MockedMachine) -> None:
         "14:8",
         ",19",
     ]
-    made = {}
+    made: dict[str, list[list[str]]] = {}
     with ResidentSmi(machine) as smi:
         for wish in [*wishes, "-1", "1g.5gb+me:2", "19:+3", "14:x", ""]:
             made[wish] = []
