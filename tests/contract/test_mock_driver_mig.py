@@ -5,15 +5,17 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from mocked_machine import MOCK_DRIVER, MockedMachine
 
 Start = Callable[[str], MockedMachine]
-NOT_SUPPORTED, IN_USE = 3, 19
+NOT_SUPPORTED, RESET_REQUIRED, IN_USE = 3, 16, 19
 
 
 def test_only_models_that_have_mig_have_a_mode(start_machine: Start) -> None:
@@ -46,6 +48,76 @@ answer = [nvmlDeviceSetMigMode(device, 1), nvmlDeviceGetMigMode(device)]
         assert machine.nvml(program) == [IN_USE, [0, 1]]
         job.communicate("\n")
     assert machine.nvml(program) == [0, [1, 1]]
+
+
+MODE = """
+device = nvmlDeviceGetHandleByIndex(0)
+answer = [nvmlDeviceSetMigMode(device, 1), nvmlDeviceGetMigMode(device)]
+"""
+MODES = "answer = [nvmlDeviceGetMigMode(nvmlDeviceGetHandleByIndex(index)) for index in range(nvmlDeviceGetCount())]"
+
+
+@pytest.mark.parametrize("kind", ["compute", "graphics", "mps-server", "mps-client"])
+def test_mode_waits_for_any_kind_of_process(start_machine: Start, kind: str) -> None:
+    """Also where no reset is needed."""
+    machine = start_machine("h100-sxm")
+    machine.mock_driver("process", "add", 0, os.getpid(), "--kind", kind)
+    assert machine.nvml(MODE) == [IN_USE, [0, 1]]
+    machine.mock_driver("process", "remove", 0, os.getpid())
+    assert machine.nvml(MODE) == [0, [1, 1]]
+
+
+@pytest.mark.parametrize(("name", "answer"), [("h100-pcie", 1), ("rtx-pro-6000", 1), ("a30", 0), ("t4", None)])
+def test_driver_says_whether_mig_mode_needs_a_reset(start_machine: Start, name: str, answer: int | None) -> None:
+    program = """
+(value,) = nvmlDeviceGetFieldValues(nvmlDeviceGetHandleByIndex(0), [NVML_FI_DEV_IS_RESETLESS_MIG_SUPPORTED])
+answer = value.value.uiVal if value.nvmlReturn == 0 else None
+"""
+    assert start_machine(name).nvml(program) == answer
+
+
+def test_mode_may_wait_for_a_reset(start_machine: Start) -> None:
+    assert start_machine("a100-reset-needed").nvml(MODE) == [RESET_REQUIRED, [0, 1]]
+    assert start_machine("hgx-a100").nvml(MODE) == [RESET_REQUIRED, [0, 1]]
+
+
+def test_mode_in_a_virtual_machine_waits_for_its_boot(start_machine: Start) -> None:
+    machine = start_machine("a100-vm")
+    assert machine.nvml(MODE) == [NOT_SUPPORTED, [0, 1]]
+    assert machine.nvml(MODE) == [NOT_SUPPORTED, [0, 1]]
+    machine.mock_driver("reboot")
+    assert machine.nvml(MODES) == [[1, 1]]
+
+
+@pytest.mark.parametrize(
+    ("name", "after"), [("a100-40gb-x2", [1, 1]), ("a30", [1, 1]), ("h100-sxm", [0, 0]), ("b200", [0, 0])]
+)
+def test_reboot_takes_instances_and_on_newer_cards_the_mode(start_machine: Start, name: str, after: list[int]) -> None:
+    machine = start_machine(name)
+    program = MODE + "instance = nvmlDeviceCreateGpuInstance(device, nvmlDeviceGetGpuInstanceProfileInfo(device, 0).id)"
+    assert machine.nvml(program) == [0, [1, 1]]
+    machine.mock_driver("reboot")
+    assert machine.nvml(MODES)[0] == after
+    left = (
+        MODE
+        + "answer = nvmlDeviceGetGpuInstanceRemainingCapacity(device, nvmlDeviceGetGpuInstanceProfileInfo(device, 0).id)"
+    )
+    assert machine.nvml(left) == (4 if name == "a30" else 7)
+
+
+def test_machine_says_of_mig_only_what_its_cards_can(tmp_path: Path, machine: MockedMachine) -> None:
+    card = "driver: {{version: '1', nvml: '1', cuda: '1.0'}}\ngpus:\n  - {{model: {}, uuid: GPU-1, pci: '00000000:01:00.0', {}}}\n"
+    for model, setting, refusal in (
+        (
+            "h100-sxm-80gb",
+            "mig_activation: RESET_REQUIRED",
+            "mig_activation is for models whose MIG mode needs a reset",
+        ),
+        ("t4", "mig_mode: true", "mig_mode is on, and the model has no MIG"),
+        ("a30", "mig_numbering: sideways", "numbering is 'sideways', must be one of normal, swapped"),
+    ):
+        (tmp_path / "own.yaml").write_text(card.format(model, setting))
+        assert refusal in machine.refusal("up", tmp_path / "own.yaml", "--state", tmp_path / "own")
 
 
 PROFILES = """

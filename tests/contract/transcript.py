@@ -12,9 +12,12 @@ from __future__ import annotations
 
 import re
 import shlex
+import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from mocked_machine import MockedMachine
@@ -25,6 +28,9 @@ _VARYING = (
     (re.compile(r"\bNVIDIA-SMI \d+\.\d+\.\d+"), "NVIDIA-SMI VERSION"),
     (re.compile(r" +$"), ""),
 )
+
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @dataclass
@@ -70,6 +76,11 @@ def normal(line: str) -> str:
 
 def play(section: Section, program: Path, machine: MockedMachine) -> list[Step]:
     """The same commands again, with the answers of today."""
+    return play_with(section, partial(machine.run, program), machine)
+
+
+def play_with(section: Section, run: Run, machine: MockedMachine) -> list[Step]:
+    """The same for a program that `run` runs on the machine, with arguments and variables."""
     played = []
     for step in section.steps:
         words = shlex.split(step.command[2:])
@@ -81,7 +92,7 @@ def play(section: Section, program: Path, machine: MockedMachine) -> list[Step]:
         while "=" in words[0]:
             name, _equals, value = words.pop(0).partition("=")
             variables[name] = value
-        ran = machine.run(program, *words[1:], **variables)
+        ran = run(*words[1:], **variables)
         answer = [f"1| {line}" for line in ran.stdout.splitlines()] + [f"2| {line}" for line in ran.stderr.splitlines()]
         played.append(Step(step.command, [*map(normal, answer), f"[rc={ran.returncode}]"]))
     return played

@@ -14,8 +14,9 @@ Start = Callable[[str], "MigMachine"]
 pytest.register_assert_rewrite("harness")
 
 from harness import mig
-from harness.machine import Machine, Modules
+from harness.machine import Machine
 from harness.mig import MigMachine
+from harness.modules import Modules
 
 
 @pytest.fixture(scope="session")

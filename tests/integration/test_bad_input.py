@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from harness.machine import Machine, Modules
+from harness.machine import Machine
+from harness.modules import Modules
 
 PCI = "0000:07:00.0"
 

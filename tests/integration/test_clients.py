@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from harness.machine import PATIENCE, Machine, Result
+from harness.machine import PATIENCE, Machine
+from harness.modules import Result
 
 # What needs the daemon to stop.
 CHANGES: dict[str, dict[str, Any]] = {

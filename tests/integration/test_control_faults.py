@@ -13,7 +13,8 @@ import pytest
 from ansible_collections.gpuops.sharing.plugins.module_utils._ansible import task
 from ansible_collections.gpuops.sharing.plugins.module_utils._mps import control
 
-from harness.machine import PATIENCE, PROGRAMS, Machine, Result
+from harness.machine import PATIENCE, PROGRAMS, Machine
+from harness.modules import Result
 
 CONTROL = "nvidia-cuda-mps-control"
 ABSENT = {"name": "render", "state": "absent"}
@@ -59,6 +60,15 @@ def test_control_that_lies(machine: Machine) -> None:
     assert machine.mps(wish)["daemons"][0]["default"] == {"active_thread_percentage": 50.0, "memory": {"0": "8G"}}
 
 
+def test_a_new_daemon_whose_limits_are_a_lie_is_taken_back(machine: Machine) -> None:
+    machine.mock_driver("fault", CONTROL, "LIE")
+    failed = machine.mps(machine.daemon(active_thread_percentage=50))
+    assert failed["error"] == "NotReadBack"
+    assert failed["not_undone"] == []
+    assert machine.daemons() == []
+    assert machine.compute_modes() == ["default", "default"]
+
+
 def test_control_that_talks_nonsense(machine: Machine) -> None:
     machine.mps(machine.daemon())
     machine.mock_driver("fault", CONTROL, "GARBAGE")
@@ -74,6 +84,8 @@ def test_no_control_program(machine: Machine) -> None:
         refused = machine.mps(machine.daemon())
     for part in (CONTROL, "was not found", "nvidia-cuda-mps"):
         assert part in refused.message
+    foretold = machine.mps(machine.daemon(), check=True)
+    assert any(CONTROL in str(warning) for warning in foretold["warnings"]), foretold
 
 
 def broken(machine: Machine, where: str, words: str) -> None:

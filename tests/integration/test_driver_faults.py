@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
-from harness.machine import LABELS, MOCK_DRIVER, UUIDS, Machine
+from harness.machine import LABELS, UUIDS, Machine
+from harness.modules import MOCK_DRIVER
 
 NewMachine = Callable[[str], Machine]
 SET = "nvmlDeviceSetComputeMode"

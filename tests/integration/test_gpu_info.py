@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from harness.machine import COLLECTIONS, UUIDS, Machine, Modules, Result
+from harness.machine import UUIDS, Machine
+from harness.modules import COLLECTIONS, Modules, Result
 from harness.playbook import play
 
 NewMachine = Callable[[str], Machine]

@@ -132,6 +132,23 @@ def test_every_value_a_string(either_way: Start) -> None:
         assert not machine.mig(*typed, purge=True).changed
 
 
+@pytest.mark.parametrize("name", ["a100-40gb-x2", "h100-pcie"])
+def test_layouts_bring_back_the_same_instances_after_a_reboot(new_mig_machine: Start, name: str) -> None:
+    machine = new_mig_machine(name)
+    large, small = {"a": ("3g.20gb", "1g.5gb"), "h": ("3g.40gb", "1g.10gb")}[name[0]]
+    parts = {"profile": large, "compute_instances": [f"1c.{large}", f"2c.{large}"]}
+    foretold = machine.cut(parts, small, check=True)
+    result = machine.cut(parts, small)
+    assert result["layouts"] == foretold["layouts"]
+    before = machine.instances()
+    machine.mock_driver("reboot")
+    assert machine.instances() == []
+    assert machine.mig(*result["layouts"]).changed
+    assert machine.instances() == before
+    with machine.untouched():
+        assert not machine.mig(*result["layouts"], purge=True).changed
+
+
 def test_check_mode_needs_no_lock_and_leaves_nothing(mig_machine: MigMachine) -> None:
     with mig_machine.untouched():
         foretold = mig_machine.cut({"profile": "1g.5gb", "count": 7}, check=True)

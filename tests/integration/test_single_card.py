@@ -81,12 +81,13 @@ def test_there_again_and_back(machine: Machine, choice: Choice) -> None:
 
 def test_other_spellings_of_the_same_wish(machine: Machine) -> None:
     limits = {"single_card_active_thread_percentage": "25", "single_card_memory_limit": "10G"}
-    first = share(machine, target="node", single_card_force="no", **limits)
+    first = share(machine, target="node", single_card_force="no", single_card_compute_mode="unchanged", **limits)
     assert first.status == 0, first.output
     limits = {"single_card_active_thread_percentage": "25.0", "single_card_memory_limit": "10g"}
-    again = share(machine, target="gpu:!nobody", single_card_clients="", **limits)
+    again = share(machine, target="gpu:!nobody", single_card_clients="", single_card_compute_mode="unchanged", **limits)
     assert again.status == 0, again.output
     assert again.recap["changed"] == 0, again.named(SHARE).result["steps"]
+    assert machine.compute_modes() == ["default", "default"]
 
 
 def test_a_client_is_in_the_way_unless_forced(machine: Machine) -> None:

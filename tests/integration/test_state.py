@@ -11,7 +11,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from harness.machine import UUIDS, Machine, Modules
+from harness.machine import UUIDS, Machine
+from harness.modules import Modules
 
 ABSENT = {"name": "render", "state": "absent"}
 CORRUPT = [

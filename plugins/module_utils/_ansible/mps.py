@@ -110,7 +110,7 @@ def _body(module: AnsibleModule, commands: Commands) -> dict[str, t.Any]:
         resolved = resolve.resolve(wishes, before.gpus, before.memory.daemons)
         wanted = Wanted(tuple(wishes), resolved, manager, params["purge"], params["force"])
         steps = plan.make(wanted, before.gpus, before.memory, before.observed)
-        host.check(steps, wanted, unit_may_come=module.check_mode)
+        warnings = host.check(steps, wanted, foretell=module.check_mode)
         if module.check_mode or not steps.actions:
             after = before
         else:
@@ -119,7 +119,8 @@ def _body(module: AnsibleModule, commands: Commands) -> dict[str, t.Any]:
             host.verify(wanted, after.observed)
         backend = drivers.backend
     predicted = module.check_mode and bool(steps.actions)
-    return _result(wanted, steps, before, after, predicted, backend)
+    result = _result(wanted, steps, before, after, predicted, backend)
+    return {**result, "warnings": warnings + result["warnings"]}
 
 
 def _read(host: Host, drivers: Drivers, wishes: t.Sequence[wish.Wish], force: bool) -> Reading:

@@ -37,10 +37,14 @@ class Host(Observer):
 
     # --- check what only the host can tell
 
-    def check(self, steps: Plan, wanted: Wanted, unit_may_come: bool) -> None:
-        """Refuse, before anything is changed, what the host does not bear."""
+    def check(self, steps: Plan, wanted: Wanted, foretell: bool) -> list[str]:
+        """Refuse, before anything is changed, what the host does not bear.
+
+        To ``foretell`` (check mode), what a play may install before is a warning that is returned, or left out.
+        """
         starting = [action.name for action in steps.actions if action.kind in ("start", "limit")]
-        if starting and self._commands.which(PROGRAM) is None and not unit_may_come:
+        missing = bool(starting) and self._commands.which(PROGRAM) is None
+        if missing and not foretell:
             raise DoesNotFit(missing_program())
         for name in starting:
             wish = wanted.resolved[name].wish
@@ -50,9 +54,10 @@ class Host(Observer):
                 directories.check_sandbox([wish.pipe_directory, wish.log_directory], name)
         if starting:
             directories.check_shared_memory()
-        if starting and self._service == "systemd" and not unit_may_come:
+        if starting and self._service == "systemd" and not foretell:
             for unit in self._systemd.units(starting).values():
                 self._systemd.require_template(unit)
+        return [missing_program()] if missing else []
 
     # --- apply
 
@@ -214,10 +219,13 @@ class Host(Observer):
             directories.remove_pipe(pipe)
 
     def _limit(self, resolved: Resolved, now: limits.Limits) -> None:
-        """Some may be taken before one is refused: then all are as before."""
+        """Set the limits and read them back. Some may be taken before one is refused: then all are as before."""
         pipe = resolved.wish.pipe_directory
+        lines = limits.commands(resolved.limits, now)
         try:
-            self._send(pipe, limits.commands(resolved.limits, now))
+            self._send(pipe, lines)
+            if lines:
+                _compare(resolved, Control(self._commands, pipe).read())
         except SharingError:
             self._send(pipe, limits.commands(now, resolved.limits))
             raise
@@ -261,15 +269,8 @@ class Host(Observer):
         """Compare what is there now with the wish."""
         for name, resolved in wanted.resolved.items():
             daemon = observed[name].daemon
-            if daemon is None:
-                raise NotReadBack(f"Daemon '{name}' shall run, but nothing answers on {resolved.wish.pipe_directory}")
-            if daemon.limits != resolved.limits:
-                now, then = _show(daemon.limits), _show(resolved.limits)
-                log = f"{resolved.wish.log_directory}/control.log"
-                raise NotReadBack(
-                    f"Daemon '{name}' took the limits without a word, but they read {now}, not {then}; see {log}"
-                )
-            if daemon.devices != resolved.uuids:
+            _compare(resolved, daemon)
+            if daemon and daemon.devices != resolved.uuids:
                 raise NotReadBack(f"Daemon '{name}' runs for {daemon.devices}, not for {resolved.uuids}")
         for wish in wanted.wishes:
             left = observed[wish.name].daemon
@@ -277,6 +278,17 @@ class Host(Observer):
                 raise NotReadBack(
                     f"Daemon '{wish.name}' shall not run, but answers on {left.pipe_directory} (pid {left.pid})"
                 )
+
+
+def _compare(resolved: Resolved, daemon: Daemon | None) -> None:
+    wish = resolved.wish
+    if daemon is None:
+        raise NotReadBack(f"Daemon '{wish.name}' shall run, but nothing answers on {wish.pipe_directory}")
+    if daemon.limits != resolved.limits:
+        now, then = _show(daemon.limits), _show(resolved.limits)
+        raise NotReadBack(
+            f"Daemon '{wish.name}' took the limits without a word, but they read {now}, not {then}; see {wish.log_directory}/control.log"
+        )
 
 
 def _show(value: limits.Limits) -> str:

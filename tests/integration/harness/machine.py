@@ -15,16 +15,14 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from harness import snapshot
+from harness.modules import COLLECTIONS, MOCK_DRIVER, Modules, Result, library_path
 
-ROOT = Path(__file__).resolve().parents[3]
-MOCK_DRIVER = ROOT / "tests" / "mock_driver"
 PROGRAMS = MOCK_DRIVER / "programs"
-COLLECTIONS = os.environ.get("ANSIBLE_COLLECTIONS_PATH") or str(ROOT / ".venv" / "collections")
 PATIENCE = 30.0  # seconds for what is known to come
 
 UUIDS = ("GPU-283ac4e4-651c-54fd-a922-7809abbd0253", "GPU-283ac3e4-651c-534a-a922-7909abbd0be0")
@@ -32,65 +30,6 @@ LABELS = tuple(
     f"GPU {index} (NVIDIA A100-SXM4-40GB, {uuid}, {pci})"
     for index, uuid, pci in zip((0, 1), UUIDS, ("0000:07:00.0", "0000:0f:00.0"))
 )
-
-
-class Result(dict[str, Any]):
-    """What a module answered."""
-
-    @property
-    def changed(self) -> bool:
-        return bool(self["changed"])
-
-    @property
-    def failed(self) -> bool:
-        return bool(self.get("failed"))
-
-    @property
-    def message(self) -> str:
-        assert self.failed, self
-        return str(self["msg"])
-
-    @property
-    def warnings(self) -> str:
-        """In whichever shape this ansible-core hands them on."""
-        return json.dumps(self.get("warnings", []))
-
-
-class Modules:
-    """The server that runs modules."""
-
-    def __init__(self, python_path: str = COLLECTIONS, within: Sequence[str] = ()) -> None:
-        self._folder = Path(tempfile.mkdtemp(prefix="gpuops-"))
-        self._socket = str(self._folder / "socket")
-        library = f"{MOCK_DRIVER / 'build'}:{os.environ.get('LD_LIBRARY_PATH', '')}".rstrip(":")
-        environment = {**os.environ, "PYTHONPATH": python_path, "LD_LIBRARY_PATH": library}
-        command = [*within, sys.executable, str(Path(__file__).with_name("server.py")), self._socket]
-        self._process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
-        assert self._process.stdout is not None
-        assert self._process.stdout.readline() == "ready\n"
-        self.states: dict[str, bytes] = {}
-
-    def send(self, request: dict[str, Any]) -> socket.socket:
-        """Start what is asked for."""
-        connection = socket.socket(socket.AF_UNIX)
-        connection.connect(self._socket)
-        connection.sendall(json.dumps(request).encode())
-        connection.shutdown(socket.SHUT_WR)
-        return connection
-
-    @staticmethod
-    def receive(connection: socket.socket) -> dict[str, Any]:
-        """Wait for the answer."""
-        with connection, connection.makefile("rb") as file:
-            answer: dict[str, Any] = json.loads(file.read())
-        return answer
-
-    def close(self) -> None:
-        self._process.kill()
-        self._process.wait()
-        if self._process.stdout:
-            self._process.stdout.close()
-        shutil.rmtree(self._folder)
 
 
 class Machine:
@@ -112,7 +51,7 @@ class Machine:
         self.environment = {
             **inherited,
             "PATH": f"{self.folder / 'bin'}:{PROGRAMS}:{Path(sys.executable).parent}:{os.environ['PATH']}",
-            "LD_LIBRARY_PATH": f"{MOCK_DRIVER / 'build'}:{os.environ.get('LD_LIBRARY_PATH', '')}".rstrip(":"),
+            "LD_LIBRARY_PATH": library_path(),
             "PYTHONPATH": COLLECTIONS,
             "MOCK_DRIVER_STATE": str(self.folder / "machine"),
             "MOCK_DRIVER_PYTHON": sys.executable,

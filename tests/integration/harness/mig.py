@@ -14,7 +14,8 @@ import sys
 from typing import Any, NamedTuple
 
 from harness import real, snapshot
-from harness.machine import Machine, Modules, Result
+from harness.machine import Machine
+from harness.modules import Modules, Result
 
 ALONE = ["unshare", *([] if os.getuid() == 0 else ["--user", "--map-root-user"]), "--pid", "--fork", "--kill-child"]
 # A shell is the first process: it takes in what orphans leave.

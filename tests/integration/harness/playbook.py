@@ -8,7 +8,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from harness.machine import COLLECTIONS, Machine, Result
+from harness.machine import Machine
+from harness.modules import COLLECTIONS, Result
 
 HERE = Path(__file__).resolve().parents[1]
 GROUP = "gpu"

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.machine import COLLECTIONS, PROGRAMS, Machine
+from harness.machine import PROGRAMS, Machine
+from harness.modules import COLLECTIONS
 
 PACKAGES = {"nvidia-smi": "nvidia-smi", "nvidia-cuda-mps-control": "nvidia-cuda-mps"}
 

@@ -12,6 +12,7 @@ import ctypes
 import importlib
 import json
 import os
+import signal
 import socketserver
 import subprocess
 import sys
@@ -23,6 +24,7 @@ from typing import Any
 from ansible.module_utils import testing
 
 MOCK_DRIVER = Path(__file__).resolve().parents[2] / "mock_driver"
+PR_SET_PDEATHSIG = 1  # prctl(2)
 MODULES = "ansible_collections.gpuops.sharing.plugins.modules"
 
 
@@ -79,6 +81,7 @@ class Server(socketserver.ForkingMixIn, socketserver.UnixStreamServer):
 
 def main() -> None:
     """Import all that requests need, then serve until the starter goes away."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     ctypes.CDLL("libnvidia-ml.so.1")  # so that a run as another user needs no way to the file
     sys.path.insert(0, str(MOCK_DRIVER))
     importlib.import_module("command.__main__")

@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from harness import snapshot
-from harness.machine import Machine, Result
+from harness.machine import Machine
+from harness.modules import Result
 from harness.playbook import play
 
 VERBS = ("create", "change", "delete")

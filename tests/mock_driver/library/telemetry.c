@@ -262,6 +262,8 @@ static nvmlReturn_t field_value(const struct model *model, unsigned int field, u
     case NVML_FI_DEV_POWER_DEFAULT_LIMIT:
     case NVML_FI_DEV_POWER_CURRENT_LIMIT:
     case NVML_FI_DEV_POWER_REQUESTED_LIMIT: return give(model->power_limit_mw, value);
+    case NVML_FI_DEV_IS_RESETLESS_MIG_SUPPORTED:
+        return give(model->mig_capable ? !model->mig_reset_needed : UNKNOWN, value);
     default: return NVML_ERROR_NOT_SUPPORTED;
     }
 }

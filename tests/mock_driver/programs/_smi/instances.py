@@ -14,8 +14,8 @@ from _smi import errors
 from _smi.errors import NvmlError
 from _smi.nvml import Device
 
-# NVML numbers its profiles from 0, far fewer than this.
-_NUMBERS = 32
+# NVML numbers its profiles from 0: so many were known to 535, and a newer driver has some more, far fewer than the last.
+_GPU_NUMBERS, _COMPUTE_NUMBERS, _NUMBERS = 10, 8, 32
 # Instances of a profile, and places where they may sit, on any card.
 _MOST = 16
 _VERSION = 2 << 24
@@ -56,14 +56,14 @@ class _ComputeInfo(ctypes.Structure):
     _fields_ = [("device", c_void_p), ("parent", c_void_p), *_Info._fields_[1:]]
 
 
-def _supported(read: Callable[[int], T]) -> list[T]:
+def _supported(read: Callable[[int], T], known: int) -> list[T]:
     """What the card has of what NVML numbers."""
     found = []
     for number in range(_NUMBERS):
         try:
             found.append(read(number))
         except NvmlError as error:
-            if error.code == errors.INVALID_ARGUMENT:
+            if error.code == errors.INVALID_ARGUMENT and number >= known:
                 break
             if error.code != errors.NOT_SUPPORTED:
                 raise
@@ -126,7 +126,7 @@ class GpuInstance:
             self._call("GetComputeInstanceProfileInfoV", c_uint(number), c_uint(0), byref(info))
             return info
 
-        return _supported(read)
+        return _supported(read, _COMPUTE_NUMBERS)
 
     def default(self, profiles: list[ComputeProfile]) -> ComputeProfile:
         """The one that fills the GPU instance."""
@@ -171,7 +171,7 @@ class Card:
             self.device.call("GetGpuInstanceProfileInfoV", c_uint(number), byref(info))
             return info
 
-        return _supported(read)
+        return _supported(read, _GPU_NUMBERS)
 
     def capacity(self, profile: Profile) -> int:
         return _capacity(self.device.call, "GetGpuInstanceRemainingCapacity", profile.id)

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from xml.sax.saxutils import escape
+from html import escape
 
 from _smi import mig_devices, reading
 from _smi.errors import NvmlError
@@ -23,7 +23,7 @@ class _Tree:
         self.text += "\t" * self._depth + text + "\n"
 
     def leaf(self, name: str, value: str) -> None:
-        self.line(f"<{name}>{escape(value)}</{name}>")
+        self.line(f"<{name}>{escape(value, quote=False)}</{name}>")
 
     def open(self, name: str, attributes: str = "") -> None:
         self.line(f"<{name}{attributes}>")

@@ -1,0 +1,176 @@
+# Copyright (c) 2026 gpuops.sharing contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The playbook mig and its role, with every value a string, and the program that brings instances back at boot."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from ansible_collections.gpuops.sharing.plugins.lookup import program
+
+from harness.machine import LABELS, ROOT, UUIDS
+from harness.mig import MigMachine
+from harness.playbook import Run, playbook
+
+PLAYBOOK = "gpuops.sharing.mig"
+STEADY_TASKS = 6
+LAYOUTS = "[{gpus: [0], instances: [{profile: 1g.5gb, count: 2}, {profile: 3g.20gb}]}]"
+CUT = "Cut the cards, or make them whole again"
+
+
+def cut(machine: MigMachine, *options: str, **variables: str) -> Run:
+    """Run the playbook without becoming root, with what it would install in the machine's own folder."""
+    given = {
+        "gpuops_become": "false",
+        "mig_layouts": LAYOUTS,
+        "mig_service": "none",
+        "mig_state_directory": str(machine.var),
+        **{f"__mig_{name}": str(installed(machine) / name) for name in ("program", "unit", "wants", "saved")},
+        **variables,
+    }
+    installed(machine).mkdir(exist_ok=True)
+    return playbook(machine, PLAYBOOK, *options, "-e", json.dumps(given))
+
+
+def installed(machine: MigMachine) -> Path:
+    return machine.folder / "bin" / "installed"
+
+
+def test_there_again_and_back(mig_machine: MigMachine) -> None:
+    foretold = cut(mig_machine, "--check", "--diff")
+    assert foretold.status == 0, foretold.output
+    assert foretold.recap["changed"] == 1
+    assert (mig_machine.mode(), mig_machine.counters()["setter_calls"]) == ((False, False), 0)
+    first = cut(mig_machine, "--diff")
+    assert first.status == 0, first.output
+    assert first.recap["changed"] == 1
+    assert first.named(CUT).result["diff"] == foretold.named(CUT).result["diff"]
+    assert sorted(one.profile for one in mig_machine.instances()) == ["1g.5gb", "1g.5gb", "3g.20gb"]
+    calls = mig_machine.counters()["setter_calls"]
+    again = cut(mig_machine)
+    assert (again.status, again.recap["changed"]) == (0, 0)
+    gone = cut(mig_machine, mig_state="absent")
+    assert (gone.status, gone.recap["changed"]) == (0, 1), gone.output
+    assert (mig_machine.mode(), mig_machine.places()) == ((False, False), [])
+    assert mig_machine.counters()["setter_calls"] == 2 * calls
+    assert cut(mig_machine, mig_state="absent").recap["changed"] == 0
+    assert list(installed(mig_machine).iterdir()) == []
+
+
+def test_with_what_brings_the_instances_back(mig_machine: MigMachine) -> None:
+    foretold = cut(mig_machine, "--check", mig_service="systemd")
+    assert (foretold.status, foretold.recap["changed"]) == (0, 5), foretold.output
+    assert list(installed(mig_machine).iterdir()) == []
+    first = cut(mig_machine, mig_service="systemd")
+    assert (first.status, first.recap["changed"]) == (0, 5), first.output
+    again = cut(mig_machine, mig_service="systemd")
+    assert (again.status, again.recap["changed"]) == (0, 0), again.output
+    assert again.recap["ok"] + again.recap["skipped"] <= STEADY_TASKS + 1
+
+    folder = installed(mig_machine)
+    assert os.readlink(folder / "wants") == str(folder / "unit")
+    assert f"ExecStart={folder}/program {folder}/saved\n" in (folder / "unit").read_text()
+    before = mig_machine.instances()
+    mig_machine.mock_driver("reboot")
+    assert mig_machine.instances() == []
+    status, output = mig_machine.execute([str(folder / "program"), str(folder / "saved")], mig_machine.environment)
+    assert (status, output) == (0, f"{UUIDS[0]}: as written down\n")
+    assert mig_machine.instances() == before, "with the same UUIDs"
+
+    gone = cut(mig_machine, mig_service="systemd", mig_state="absent")
+    assert gone.status == 0, gone.output
+    assert list(folder.iterdir()) == []
+    assert mig_machine.mode() == (False, False)
+
+
+@pytest.mark.parametrize(
+    ("variables", "message"),
+    [
+        (
+            {"mig_layouts": "[{gpus: [9]}]"},
+            f"'9': there is no such GPU on this host; there are: {LABELS[0]}, {LABELS[1]}",
+        ),
+        ({"mig_layouts": "[{gpus: [0], instances: [{profile: 1g.10g}]}]"}, "did you mean 1g.10gb?"),
+        ({"mig_state": "started"}, "value of mig_state must be one of: present, absent, got: started"),
+    ],
+)
+def test_bad_values(mig_machine: MigMachine, variables: dict[str, str], message: str) -> None:
+    with mig_machine.untouched():
+        refused = cut(mig_machine, **variables)
+    assert (refused.status, refused.recap["changed"]) == (2, 0)
+    assert message in refused.tasks[-1].result.message
+
+
+def test_purge_protect_and_reset_are_handed_on(new_mig_machine: Callable[[str], MigMachine]) -> None:
+    machine = new_mig_machine("a100-reset-needed")
+    assert cut(machine).tasks[-1].result["reset_required"]
+    assert cut(machine, mig_allow_reset="yes").recap["changed"] == 1
+    (kept,) = (one for one in machine.instances() if one.profile == "3g.20gb")
+    other = "[{gpus: [0], instances: [{profile: 3g.20gb}]}]"
+    assert cut(machine, mig_layouts=other).recap["changed"] == 0
+    refused = cut(machine, mig_layouts="[{gpus: [0], instances: []}]", mig_purge="true", mig_protect=f"0/{kept.id}")
+    assert "protected by this task" in refused.tasks[-1].result.message
+    assert cut(machine, mig_layouts=other, mig_purge="true", mig_protect=f"0/{kept.id}").recap["changed"] == 1
+    assert machine.instances() == [kept]
+
+
+@pytest.fixture
+def boot(tmp_path: Path) -> Path:
+    """The packed program."""
+    path = tmp_path / "mig.pyz"
+    path.write_bytes(program.pack((ROOT / "roles" / "mig" / "files" / "boot.py").read_text(), sys.executable))
+    path.chmod(0o755)
+    return path
+
+
+def bring_back(machine: MigMachine, boot: Path, saved: object) -> tuple[int, str]:
+    file = boot.with_name("layouts.json")
+    file.write_text(saved if isinstance(saved, str) else json.dumps(saved))
+    return machine.execute([str(boot), str(file)], machine.environment)
+
+
+@pytest.mark.parametrize("name", ["a100-40gb-x2", "h100-pcie"])
+def test_boot_of_each_generation(new_mig_machine: Callable[[str], MigMachine], boot: Path, name: str) -> None:
+    machine = new_mig_machine(name)
+    profile = {"a": "3g.20gb", "h": "3g.40gb"}[name[0]]
+    parts = {"profile": profile, "compute_instances": [f"1c.{profile}"] * 2}
+    saved = {"layouts": machine.cut(parts, profile, gpu="all")["layouts"]}
+    before = [machine.instances(gpu) for gpu in (0, 1)]
+    machine.mock_driver("reboot")
+    assert machine.mode() == ((True, True) if name[0] == "a" else (False, False))
+    assert bring_back(machine, boot, saved)[0] == 0
+    assert [machine.instances(gpu) for gpu in (0, 1)] == before
+    with machine.untouched():
+        assert bring_back(machine, boot, saved)[0] == 0
+
+
+def test_boot_with_a_lost_card(mig_machine: MigMachine, boot: Path) -> None:
+    saved = {"layouts": mig_machine.cut("3g.20gb", gpu="all")["layouts"]}
+    mig_machine.mock_driver("reboot")
+    mig_machine.mock_driver("lose", "0")
+    status, output = bring_back(mig_machine, boot, saved)
+    assert status == 1
+    assert f"'{UUIDS[0]}'" in output and f"{UUIDS[1]}: as written down" in output
+    assert [one.profile for one in mig_machine.instances(1)] == ["3g.20gb"]
+
+
+def test_boot_destroys_nothing(mig_machine: MigMachine, boot: Path) -> None:
+    saved = {"layouts": mig_machine.cut("7g.40gb")["layouts"]}
+    mig_machine.cut("1g.5gb", purge=True)
+    with mig_machine.untouched():
+        status, output = bring_back(mig_machine, boot, saved)
+    assert status == 1
+    assert "purge: true would remove" in output
+
+
+@pytest.mark.parametrize("saved", ["", "{", "[]", '{"layouts": 3}'])
+def test_boot_with_a_file_that_cannot_be_read(mig_machine: MigMachine, boot: Path, saved: str) -> None:
+    with mig_machine.untouched():
+        status, output = bring_back(mig_machine, boot, saved)
+    assert status == 1
+    assert str(boot.with_name("layouts.json")) in output
