@@ -121,8 +121,8 @@ EXAMPLES = r"""
 
 RETURN = r"""
 gpus:
-  description: The GPUs of the layouts, in order of index.
-  returned: success
+  description: The GPUs of the layouts, in order of index. After a failure halfway, those that still answer, as they are then.
+  returned: success, and when a step failed
   type: list
   elements: dict
   contains:
@@ -146,26 +146,51 @@ gpus:
         - The same after the task, read back, never predicted. Each instance has C(gi_id), C(profile), C(placement) (C(start), C(size))
           and C(compute_instances), and each of these C(ci_id), C(profile), C(placement), C(uuid) and C(processes). In check mode the same as RV(gpus[].before).
       type: dict
-    profiles:
-      description: The profiles that the GPU's driver offers, as filter P(gpuops.sharing.mig_capacity#filter) reads them.
-      type: list
-      elements: dict
+      profiles:
+        description:
+          - The profiles that the GPU's driver offers, as filter P(gpuops.sharing.mig_capacity#filter) reads them.
+            Empty where they were not needed, or can be told only in MIG mode.
+        type: list
+        elements: dict
 steps:
   description: What was done, or would be done in check mode, in order.
   returned: success
   type: list
   elements: str
+layouts:
+  description:
+    - The GPUs as they are now (in check mode, as they would be) in the form of O(layouts), one entry a GPU, by UUID and with every start.
+      These lead to the same instances with the same UUIDs, after a reboot as well.
+  returned: success
+  type: list
+  elements: dict
+  sample:
+    - gpus: [GPU-283ac4e4-651c-54fd-a922-7809abbd0253]
+      enabled: true
+      instances:
+        - profile: 3g.20gb
+          start: 4
+          compute_instances: [2c.3g.20gb, 1c.3g.20gb]
 backend:
   description: The backend that was used.
   returned: success
   type: str
+python:
+  description: The Python interpreter that ran the module on the host.
+  returned: success
+  type: str
+  sample: /usr/bin/python3
+service:
+  description: V(systemd) where it runs the host, else V(none).
+  returned: success
+  type: str
 reset_required:
-  description: Whether a GPU has to be reset before its mode is in force.
-  returned: always
+  description: Whether a GPU has to be reset to change its mode. In a success it never has.
+  returned: success, and when a mode stayed pending
   type: bool
 reboot_required:
-  description: Whether the host has to be rebooted before a mode is in force.
-  returned: always
+  description: Whether the host has to be rebooted to change a mode. In a success it never has.
+  returned: success, and when a mode stayed pending
   type: bool
 error:
   description: Kind of the error.
@@ -177,6 +202,11 @@ holders:
   returned: when a GPU is in use
   type: list
   elements: dict
+modules:
+  description: Kernel modules that may hold the GPU.
+  returned: when a GPU is in use
+  type: list
+  elements: str
 done:
   description: Steps that were done before one failed.
   returned: when a step failed

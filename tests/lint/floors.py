@@ -38,6 +38,7 @@ FLOORS = {
         "_mig.capacity",
         "_mig.card",
         "_mig.compute",
+        "_mig.export",
         "_mig.layout",
         "_mig.mig_parted",
         "_mig.picture",

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
@@ -14,10 +15,11 @@ from .._convergence.lock import host_lock
 from .._driver.choice import open_driver
 from .._errors import SharingError
 from .._instance import GpuInstance, Placement, Profile
-from .._mig import layout, planner
+from .._mig import export, layout, planner
 from .._mig.observation import Reading
 from .._mig.planner import Plan
 from .._mig.reconcile import Host, Options, Plans
+from .._mps import service
 from . import task
 
 SPECIFICATION: dict[str, t.Any] = {
@@ -68,17 +70,17 @@ def _body(module: AnsibleModule, commands: Commands) -> dict[str, t.Any]:
         )
         after = _change(host, before, plans) if changes and not module.check_mode else before
         backend = driver.backend
+    planned = [_End(reading, plans[str(reading.gpu.uuid)], reading.layout.enabled) for reading in before]
+    ends = planned if module.check_mode else list(map(_now, after))
     return {
         "changed": changes,
         "gpus": [_entry(one, other) for one, other in zip(before, after)],
-        "steps": [step for reading in before for step in _steps(reading, plans[str(reading.gpu.uuid)])],
-        "diff": {
-            "before": "".join(map(_now, before)),
-            "after": "".join(_planned(reading, plans[str(reading.gpu.uuid)]) for reading in before)
-            if module.check_mode
-            else "".join(map(_now, after)),
-        },
+        "steps": [step for end in planned for step in _steps(end.reading, end.plan)],
+        "layouts": [export.layout(end.reading.gpu, end.on, end.plan) for end in ends],
+        "diff": {"before": "".join(map(_picture, map(_now, before))), "after": "".join(map(_picture, ends))},
         "backend": backend,
+        "python": sys.executable,
+        "service": service.choose("auto"),
         "reset_required": False,
         "reboot_required": False,
         "warnings": [
@@ -164,22 +166,22 @@ def _place(profile: str, placement: Placement) -> str:
     return f"{profile} at {placement.start}:{placement.size}"
 
 
-def _now(reading: Reading) -> str:
+class _End(t.NamedTuple):
+    """A card, what is kept and made on it, and whether its MIG mode is on then."""
+
+    reading: Reading
+    plan: Plan | None
+    on: bool
+
+
+def _now(reading: Reading) -> _End:
+    return _End(reading, Plan(keep=reading.card.instances) if reading.card else None, reading.mig.current)
+
+
+def _picture(end: _End) -> str:
     """Draw a card's slots under a line that tells its mode; without MIG mode there are none."""
-    plan = Plan(keep=reading.card.instances) if reading.card else None
-    return _picture(reading, plan, reading.mig.current)
-
-
-def _planned(reading: Reading, plan: Plan | None) -> str:
-    return _picture(reading, plan, reading.layout.enabled)
-
-
-def _picture(reading: Reading, plan: Plan | None, on: bool) -> str:
-    line = _title(reading, on)
+    reading, plan, on = end
+    line = f"{reading.gpu.label}: MIG mode {'enabled' if on else 'disabled'}\n"
     if not on or reading.card is None or plan is None or not reading.card.profiles:
         return line
     return line + planner.draw(reading.card, plan, reading.protected)[1] + "\n"
-
-
-def _title(reading: Reading, on: bool) -> str:
-    return f"{reading.gpu.label}: MIG mode {'enabled' if on else 'disabled'}\n"
