@@ -18,9 +18,9 @@ positional: _input, profile
 options:
   _input:
     description:
-      - A card with its MIG profiles, an entry of C(gpus) in the result of M(gpuops.sharing.nvidia_gpu_info).
+      - A card with its MIG profiles, an entry of C(gpus) in the result of M(gpuops.sharing.nvidia_mig).
       - Looked at are C(profiles), a list of dictionaries with C(name), C(slices), C(most) and C(placements), and C(instances), a list of dictionaries
-        with C(profile) and C(placement).
+        with C(profile) and C(placement), or where there is none, those of C(after).
     type: dict
     required: true
   profile:
@@ -41,9 +41,17 @@ EXAMPLES = r"""
   ansible.builtin.debug:
     msg: "{{ card | gpuops.sharing.mig_capacity('2g.10gb') }}"
 
+- name: Look at a card
+  gpuops.sharing.nvidia_mig:
+    layouts:
+      - gpus: [0]
+        instances: []
+  check_mode: true
+  register: looked
+
 - name: Show what can still be made beside the instances that are there
   ansible.builtin.debug:
-    msg: "{{ card | gpuops.sharing.mig_capacity(free=true) }}"
+    msg: "{{ looked.gpus[0] | gpuops.sharing.mig_capacity(free=true) }}"
 """
 
 RETURN = r"""

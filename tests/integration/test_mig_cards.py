@@ -8,9 +8,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from ansible_collections.gpuops.sharing.plugins.filter.from_mig_parted import from_mig_parted
+from ansible_collections.gpuops.sharing.plugins.filter.mig_capacity import mig_capacity
 
-from harness.machine import MOCK_DRIVER
 from harness.mig import MigMachine
+from harness.modules import MOCK_DRIVER
 
 Start = Callable[[str], MigMachine]
 EIGHT = "dgx-a100"
@@ -147,6 +149,37 @@ def test_layouts_bring_back_the_same_instances_after_a_reboot(new_mig_machine: S
     assert machine.instances() == before
     with machine.untouched():
         assert not machine.mig(*result["layouts"], purge=True).changed
+
+
+def test_the_result_is_what_the_filter_reads(either_way: Start) -> None:
+    machine = either_way("a100-40gb-x2")
+    (card,) = machine.cut({"profile": "3g.20gb", "start": 0})["gpus"]
+    assert mig_capacity(card, "2g.10gb") == 3
+    assert mig_capacity(card, free=True) == {
+        "1g.5gb": 3,
+        "1g.5gb+me": 1,
+        "1g.10gb": 2,
+        "2g.10gb": 1,
+        "3g.20gb": 1,
+        "4g.20gb": 0,
+        "7g.40gb": 0,
+    }
+
+
+def test_a_configuration_of_mig_parted(mig_machine: MigMachine) -> None:
+    entries = [
+        {"devices": [0], "mig-enabled": False},
+        {"devices": [1], "mig-enabled": True, "mig-devices": {"1g.5gb": 2, "1c.3g.20gb": 3}},
+    ]
+    layouts = from_mig_parted({"version": "v1", "mig-configs": {"mine": entries}}, "mine")
+    assert mig_machine.mig(*layouts, purge=True).changed
+    assert mig_machine.places(0) == []
+    assert sorted(place.partition("@")[0] for place in mig_machine.places(1)) == [
+        "1g.5gb",
+        "1g.5gb",
+        "3g.20gb(1c.3g.20gb,1c.3g.20gb,1c.3g.20gb)",
+    ]
+    assert not mig_machine.mig(*layouts, purge=True).changed
 
 
 def test_check_mode_needs_no_lock_and_leaves_nothing(mig_machine: MigMachine) -> None:

@@ -41,14 +41,15 @@ def _fits(card: Card, profile: Profile, more: int, there: t.Mapping[str, t.Mappi
 
 
 def read_card(raw: t.Any) -> Card:
-    """Return the card of a module's result: a mapping with ``profiles`` and ``instances``."""
+    """Return the card of a module's result: a mapping with ``profiles``, and ``instances`` in it or in its ``after``."""
     if not isinstance(raw, t.Mapping) or not raw.get("profiles"):
         raise BadOption("card", raw if isinstance(raw, str) else type(raw).__name__, _NO_CARD)
     try:
         profiles = tuple(_read_profile(entry) for entry in raw["profiles"])
+        state = raw if "instances" in raw else raw.get("after") or {}
         instances = tuple(
-            GpuInstance(int(entry.get("id", -1)), str(entry["profile"]), _read_placement(entry["placement"]))
-            for entry in raw.get("instances") or ()
+            GpuInstance(int(entry.get("gi_id", -1)), str(entry["profile"]), _read_placement(entry["placement"]))
+            for entry in state.get("instances") or ()
         )
         return Card(
             Gpu(index=int(raw.get("index", 0)), name=raw.get("name"), uuid=raw.get("uuid")), profiles, instances
@@ -57,7 +58,7 @@ def read_card(raw: t.Any) -> Card:
         raise BadOption("card", "a mapping", f"{_NO_CARD} ({type(exc).__name__}: {exc})") from exc
 
 
-_NO_CARD = "is no card with MIG profiles; give an entry of gpus in the result of nvidia_mig or nvidia_gpu_info, of a card that can do MIG"
+_NO_CARD = "is no card with MIG profiles; give an entry of gpus in the result of nvidia_mig, of a card in MIG mode"
 
 
 def _read_profile(raw: t.Mapping[str, t.Any]) -> Profile:
