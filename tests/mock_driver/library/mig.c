@@ -20,8 +20,7 @@ bool mig_device_next(const struct gpu *gpu, struct mig_device *place)
 
 /* As the driver's, it depends on the card and the place only, so that the same layout has the same UUIDs again, and so has an
  * instance of another size that begins where the former did. The driver hashes with SHA-1; any mixing does here. */
-void mig_device_uuid(const struct gpu *gpu, unsigned int gpu_instance, unsigned int start,
-                     char text[sizeof(((struct compute_instance *)0)->uuid)])
+void mig_device_uuid(const struct gpu *gpu, unsigned int gpu_instance, unsigned int start, char text[MIG_UUID_SIZE])
 {
     char seed[96];
     uint64_t high = 14695981039346656037u, low = 0x9e3779b97f4a7c15u;
@@ -31,7 +30,7 @@ void mig_device_uuid(const struct gpu *gpu, unsigned int gpu_instance, unsigned 
         low = (low ^ high) * 1099511628211u;
         low ^= low >> 29;
     }
-    snprintf(text, sizeof(((struct compute_instance *)0)->uuid), "MIG-%08x-%04x-5%03x-%04x-%012llx", (unsigned int)(high >> 32),
+    snprintf(text, MIG_UUID_SIZE, "MIG-%08x-%04x-5%03x-%04x-%012llx", (unsigned int)(high >> 32),
              (unsigned int)(high >> 16) & 0xffffu, (unsigned int)high & 0xfffu,
              0x8000u | ((unsigned int)(low >> 48) & 0x3fffu), (unsigned long long)(low & 0xffffffffffffu));
 }

@@ -5,6 +5,8 @@
 
 #include "handles.h"
 
+#define MIG_UUID_SIZE sizeof(((struct compute_instance *)0)->uuid)
+
 /* A place where a MIG device may be; devices are numbered in the order of these. */
 struct mig_device {
     unsigned int gpu_instance, compute_instance;
@@ -13,8 +15,7 @@ struct mig_device {
 /* The first MIG device of the card at `place` or after it. */
 bool mig_device_next(const struct gpu *gpu, struct mig_device *place);
 /* Of a compute instance that begins at that compute slice of the GPU instance. */
-void mig_device_uuid(const struct gpu *gpu, unsigned int gpu_instance, unsigned int start,
-                     char text[sizeof(((struct compute_instance *)0)->uuid)]);
+void mig_device_uuid(const struct gpu *gpu, unsigned int gpu_instance, unsigned int start, char text[MIG_UUID_SIZE]);
 unsigned int mig_device_index(const struct gpu *gpu, const struct mig_device *place);
 /* "MIG 1c.3g.20gb"; without the "1c." where the compute instance fills its GPU instance. */
 void mig_device_name(const struct target *target, char *text, size_t size);

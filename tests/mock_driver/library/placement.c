@@ -25,7 +25,6 @@ struct occupied {
     unsigned int of_profile[MAX_PROFILES];
     unsigned int decoders, encoders, jpegs, ofas;
 };
-_Static_assert(MAX_PROFILES >= 16, "RTX PRO 6000 has eleven");
 
 static uint32_t slices(const struct profile *profile, uint32_t start) { return ((1u << profile->memory_slices) - 1) << start; }
 
