@@ -10,31 +10,27 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
-import time
 import typing as t
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-MOCK_DRIVER = HERE.parent / "mock_driver" / "mock-driver"
-INVENTORY = HERE.parent / "demo" / "inventory.yml"
+import planner
+import plays
+
 MACHINE = "a100-40gb-x2"
-TASKS, ROUNDS = 10, 3
 MOST_TASKS = 6
 
 
 def main() -> int:
     """Start the machine around this very script, then measure."""
     if "MOCK_DRIVER_STATE" not in os.environ:
-        os.execv(MOCK_DRIVER, [str(MOCK_DRIVER), "run", MACHINE, "--", sys.executable, str(HERE)])
-    home = Path(tempfile.mkdtemp(prefix="gpuops-bench-"))
-    try:
-        return measure(home)
-    finally:
-        shutil.rmtree(home)
+        os.execv(plays.MOCK_DRIVER, [str(plays.MOCK_DRIVER), "run", MACHINE, "--", sys.executable, str(plays.HERE)])
+    with tempfile.TemporaryDirectory(prefix="gpuops-bench-") as home:
+        status = measure(Path(home))
+    cut = subprocess.run([sys.executable, plays.HERE / "mig.py"], check=False).returncode
+    return status or cut or planner.main()
 
 
 def measure(home: Path) -> int:
@@ -53,26 +49,13 @@ def measure(home: Path) -> int:
         "gpuops.sharing.nvidia_compute_mode": {"gpus": [1], "mode": "default", **state},
         "gpuops.sharing.nvidia_mps": {"daemons": [share], "service": "none", **state},
     }
-    run(home, [("gpuops.sharing.nvidia_mps", tasks["gpuops.sharing.nvidia_mps"])])
+    plays.run(home, [("gpuops.sharing.nvidia_mps", tasks["gpuops.sharing.nvidia_mps"])])
     try:
-        empty = min(seconds(home, []) for _round in range(ROUNDS))
-        times: dict[str, list[float]] = {module: [] for module in tasks}
-        for _round in range(ROUNDS):
-            for module, options in tasks.items():
-                times[module].append(seconds(home, [(module, options)] * TASKS))
-        ping = min(times["ansible.builtin.ping"]) - empty
-        print(
-            f"Steady state, {TASKS} tasks a run, best of {ROUNDS}, the cost of an empty play taken off; 1.00 is ansible.builtin.ping"
-        )
-        for module in tasks:
-            calls = count_calls(home, module, tasks[module])
-            print(
-                f"  {module:<36} {(min(times[module]) - empty) / ping:5.2f}   NVML calls {calls['calls']:3d}, of setters {calls['setter_calls']}"
-            )
+        plays.steady(home, tasks)
         return role(home, share)
     finally:
         absent: dict[str, t.Any] = {"daemons": [{"name": "bench", "state": "absent"}], "service": "none", **state}
-        run(home, [("gpuops.sharing.nvidia_mps", absent)])
+        plays.run(home, [("gpuops.sharing.nvidia_mps", absent)])
 
 
 def role(home: Path, share: dict[str, t.Any]) -> int:
@@ -87,49 +70,12 @@ def role(home: Path, share: dict[str, t.Any]) -> int:
         "single_card_pipe_directory": share["pipe_directory"],
         "single_card_log_directory": share["log_directory"],
     }
-    output = ansible(
-        "ansible-playbook", "-i", str(INVENTORY), "gpuops.sharing.single_card", "-e", json.dumps(variables)
+    output = plays.ansible(
+        "ansible-playbook", "-i", str(plays.INVENTORY), "gpuops.sharing.single_card", "-e", json.dumps(variables)
     )
     ran, changed = (int(re.search(rf"{word}=(\d+)", output).group(1)) for word in ("ok", "changed"))  # type: ignore[union-attr]
     print(f"Role single_card, steady state: {ran} tasks run (at most {MOST_TASKS}), {changed} changed")
     return 0 if ran <= MOST_TASKS and changed == 0 else 1
-
-
-def count_calls(home: Path, module: str, options: dict[str, t.Any]) -> dict[str, t.Any]:
-    """Return how many NVML calls one task makes."""
-    ansible(str(MOCK_DRIVER), "calls", "--reset")
-    run(home, [(module, options)])
-    return json.loads(ansible(str(MOCK_DRIVER), "calls", "--json"))
-
-
-def seconds(home: Path, tasks: list[tuple[str, dict[str, t.Any]]]) -> float:
-    """Return how long a play with these tasks takes."""
-    begin = time.monotonic()
-    run(home, tasks)
-    return time.monotonic() - begin
-
-
-def run(home: Path, tasks: list[tuple[str, dict[str, t.Any]]]) -> None:
-    """Run a play of these tasks."""
-    play = {"hosts": "gpu", "gather_facts": False, "tasks": [{module: options} for module, options in tasks]}
-    path = home / "play.yml"
-    path.write_text(json.dumps([play]), encoding="utf-8")
-    ansible("ansible-playbook", "-i", str(INVENTORY), str(path))
-
-
-def ansible(*command: str) -> str:
-    """Run a command, stop with its output when it fails."""
-    done = subprocess.run(
-        command,
-        env={**os.environ, "ANSIBLE_NOCOLOR": "1"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-    )
-    if done.returncode != 0:
-        sys.exit(done.stdout)
-    return done.stdout
 
 
 if __name__ == "__main__":

@@ -1,0 +1,42 @@
+# Copyright (c) 2026 gpuops.sharing contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Cut eight A100 into 56 instances as nvidia_mig does, without Ansible: read, plan, apply, read back, compare."""
+
+from __future__ import annotations
+
+import contextlib
+import typing as t
+
+from ansible_collections.gpuops.sharing.plugins.module_utils._command import Answer, Commands
+from ansible_collections.gpuops.sharing.plugins.module_utils._driver.choice import open_driver
+from ansible_collections.gpuops.sharing.plugins.module_utils._mig import layout
+from ansible_collections.gpuops.sharing.plugins.module_utils._mig.reconcile import Host, Options
+
+WISH = {"gpus": "all", "instances": [{"profile": "1g.5gb", "count": 7}]}
+
+
+def no_command(
+    argv: t.Sequence[str],
+    stdin: str | None = None,
+    environment: t.Mapping[str, str] | None = None,
+    limit: float | None = None,
+) -> Answer:
+    """Backend nvml runs none."""
+    raise AssertionError(argv)
+
+
+def main() -> None:
+    commands = Commands(no_command, lambda name: None, 30)
+    with contextlib.closing(open_driver("nvml", commands)) as driver:
+        host = Host(driver, commands, Options(False, False, ()))
+        before = host.read(layout.choose(layout.parse([WISH]), driver.gpus()))
+        plans = host.plan(before)
+        if any(reading.switches for reading in before) or any(
+            plan is None or not plan.empty for plan in plans.values()
+        ):
+            host.apply(before, plans)
+            host.verify(host.read_again(before))
+
+
+if __name__ == "__main__":
+    main()
