@@ -146,12 +146,12 @@ gpus:
         - The same after the task, read back, never predicted. Each instance has C(gi_id), C(profile), C(placement) (C(start), C(size))
           and C(compute_instances), and each of these C(ci_id), C(profile), C(placement), C(uuid) and C(processes). In check mode the same as RV(gpus[].before).
       type: dict
-      profiles:
-        description:
-          - The profiles that the GPU's driver offers, as filter P(gpuops.sharing.mig_capacity#filter) reads them.
-            Empty where they were not needed, or can be told only in MIG mode.
-        type: list
-        elements: dict
+    profiles:
+      description:
+        - The profiles that the GPU's driver offers, as filter P(gpuops.sharing.mig_capacity#filter) reads them.
+          Empty where they were not needed, or can be told only in MIG mode.
+      type: list
+      elements: dict
 steps:
   description: What was done, or would be done in check mode, in order.
   returned: success
