@@ -37,15 +37,26 @@ def run(command: list[str], environment: dict[str, str]) -> int:
     """Run the command and end every process that it left, daemons too; its exit code, 128 + N after signal N."""
     # Orphans of ours become our children instead of init's: so none can escape, and none of others is touched.
     ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    # What is sent to us alone is handed on, also when it comes while the command is being started.
+    children: list[subprocess.Popen[bytes]] = []
+    early: list[int] = []
+
+    def hand_on(number: int, _frame: object) -> None:
+        if children:
+            children[0].send_signal(number)
+        else:
+            early.append(number)
+
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, hand_on)
     try:
-        child = subprocess.Popen(command, env={**os.environ, **environment})
+        children.append(subprocess.Popen(command, env={**os.environ, **environment}))
     except OSError as error:
         raise MockDriverError(f"cannot run {command[0]}: {error.strerror}") from error
-    # A terminal's Ctrl-C reaches the command by itself; what is sent to us alone is handed on.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, lambda received, _frame: child.send_signal(received))
-    code = child.wait()
+    for number in early:
+        children[0].send_signal(number)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's Ctrl-C reaches the command by itself
+    code = children[0].wait()
     end_descendants()
     return code if code >= 0 else 128 - code
 
