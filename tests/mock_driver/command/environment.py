@@ -53,8 +53,8 @@ def run(command: list[str], environment: dict[str, str]) -> int:
         children.append(subprocess.Popen(command, env={**os.environ, **environment}))
     except OSError as error:
         raise MockDriverError(f"cannot run {command[0]}: {error.strerror}") from error
-    for number in early:
-        children[0].send_signal(number)
+    for received in early:
+        children[0].send_signal(received)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's Ctrl-C reaches the command by itself
     code = children[0].wait()
     end_descendants()
