@@ -110,14 +110,12 @@ def test_bad_values(mig_machine: MigMachine, variables: dict[str, str], message:
 
 def test_purge_protect_and_reset_are_handed_on(new_mig_machine: Callable[[str], MigMachine]) -> None:
     machine = new_mig_machine("a100-reset-needed")
-    assert cut(machine).tasks[-1].result["reset_required"]
     assert cut(machine, mig_allow_reset="yes").recap["changed"] == 1
     (kept,) = (one for one in machine.instances() if one.profile == "3g.20gb")
-    other = "[{gpus: [0], instances: [{profile: 3g.20gb}]}]"
-    assert cut(machine, mig_layouts=other).recap["changed"] == 0
-    refused = cut(machine, mig_layouts="[{gpus: [0], instances: []}]", mig_purge="true", mig_protect=f"0/{kept.id}")
+    what = {"mig_purge": "true", "mig_protect": f"0/{kept.id}"}
+    refused = cut(machine, mig_layouts="[{gpus: [0], instances: []}]", **what)
     assert "protected by this task" in refused.tasks[-1].result.message
-    assert cut(machine, mig_layouts=other, mig_purge="true", mig_protect=f"0/{kept.id}").recap["changed"] == 1
+    assert cut(machine, mig_layouts="[{gpus: [0], instances: [{profile: 3g.20gb}]}]", **what).recap["changed"] == 1
     assert machine.instances() == [kept]
 
 

@@ -103,7 +103,7 @@ def _change(host: Host, before: t.Sequence[Reading], plans: Plans) -> list[Readi
                 (now,) = host.read_again([reading])
                 exc.details.setdefault("gpus", []).append(_entry(reading, now))
                 if exc.details.get("not_undone"):
-                    exc.message += f"\nNow {_now(now)}".rstrip()
+                    exc.message += f"\nNow {_picture(_now(now))}".rstrip()
         raise
     return after
 
