@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from _programs import PROGRAMS, Answer, ControlProgram, Mps, open_mps
+from _programs import PROGRAMS, Answer, ControlProgram, Mps, eventually, open_mps
 
 RECORDING: dict[str, Any] = yaml.safe_load(
     (Path(__file__).parent / "recordings" / "mps_control.yaml").read_text(encoding="utf-8")
@@ -26,6 +26,14 @@ def mps(request: pytest.FixtureRequest) -> Iterator[Mps]:
     opened = open_mps(request.param, MOCK_MPS_SERVER_FAULT="HANG")
     yield opened
     opened.close()
+
+
+def all_closed(mps: Mps) -> None:
+    """Wait for the log: a front end is answered before the daemon notes that it is closed."""
+    eventually(
+        lambda: mps.log().count("NEW UI") == mps.log().count("UI closed"),
+        "the log does not say that all front ends are closed",
+    )
 
 
 def logged(messages: list[str]) -> list[tuple[str, list[str]]]:
@@ -51,6 +59,7 @@ def test_answers_as_recorded(mps: Mps, title: str) -> None:
     steps = [step for step in section["steps"] if step.get("since", 0) <= mps.program.version]
     mps.start()
     server = str(mps.start_server()) if section.get("server") else ""
+    all_closed(mps)
     before = len(mps.log())
 
     def with_server(text: str) -> str:
@@ -64,4 +73,5 @@ def test_answers_as_recorded(mps: Mps, title: str) -> None:
         (with_server(step["send"]), [with_server(line) for line in (log if log is not None else printed) if line])
         for step, printed, log in zip(steps, prints, logs)
     ]
+    all_closed(mps)
     assert logged(mps.log()[before:]) == expected
