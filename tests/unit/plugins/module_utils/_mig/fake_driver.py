@@ -1,6 +1,6 @@
 # Copyright (c) 2026 gpuops.sharing contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Cards in memory that can be cut, and the nvidia-smi that resets them."""
+"""Cards in memory that can be cut, the nvidia-smi that resets them, and runs of the module's code on them."""
 
 from __future__ import annotations
 
@@ -22,6 +22,9 @@ from ansible_collections.gpuops.sharing.plugins.module_utils._instance import (
     Placement,
     Profile,
 )
+from ansible_collections.gpuops.sharing.plugins.module_utils._mig import layout
+from ansible_collections.gpuops.sharing.plugins.module_utils._mig.observation import Reading
+from ansible_collections.gpuops.sharing.plugins.module_utils._mig.reconcile import Host, Options
 from ansible_collections.gpuops.sharing.tests.unit.plugins.module_utils._mig import machines
 from ansible_collections.gpuops.sharing.tests.unit.plugins.module_utils.fakes import FakeDriver
 
@@ -144,3 +147,24 @@ class FakeMigDriver(FakeDriver, MigDriver):
         parent = self.there[gpu.uuid][instance]
         left = tuple(one for one in parent.compute_instances if one.id != compute_instance)
         self.there[gpu.uuid][instance] = parent._replace(compute_instances=left)
+
+
+class Task:
+    """One run of nvidia_mig on a driver, without Ansible."""
+
+    def __init__(self, driver: FakeMigDriver, *entries: dict[str, t.Any], protect: str = "", **allowed: bool) -> None:
+        options = Options(allowed.get("purge", False), allowed.get("allow_reset", False), tuple(protect.split()))
+        self.host = Host(driver, driver.commands(), options)
+        self.before = self.host.read(layout.choose(layout.parse(entries), driver.gpus()))
+        self.plans = self.host.plan(self.before)
+
+    def run(self) -> list[Reading]:
+        self.host.apply(self.before, self.plans)
+        after = self.host.read_again(self.before)
+        self.host.verify(after)
+        return after
+
+
+def cut(*profiles: str, gpus: str = "0", **options: t.Any) -> dict[str, t.Any]:
+    """A layout."""
+    return {"gpus": gpus, "instances": [{"profile": name} for name in profiles], **options}

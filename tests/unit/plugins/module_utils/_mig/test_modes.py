@@ -12,8 +12,12 @@ from ansible_collections.gpuops.sharing.plugins.module_utils._gpu import Gpu, Mi
 from ansible_collections.gpuops.sharing.plugins.module_utils._mig import holders, observation
 from ansible_collections.gpuops.sharing.plugins.module_utils._mig.holders import Holder
 from ansible_collections.gpuops.sharing.tests.unit.plugins.module_utils._mig import machines
-from ansible_collections.gpuops.sharing.tests.unit.plugins.module_utils._mig.fake_driver import MACHINE, FakeMigDriver
-from ansible_collections.gpuops.sharing.tests.unit.plugins.module_utils._mig.test_reconcile import Task, cut
+from ansible_collections.gpuops.sharing.tests.unit.plugins.module_utils._mig.fake_driver import (
+    MACHINE,
+    FakeMigDriver,
+    Task,
+    cut,
+)
 from ansible_collections.gpuops.sharing.tests.unit.plugins.module_utils.fakes import A100, SECOND_A100
 
 RESET, IN_USE, NOT_HERE = PENDING[16], PENDING[19], PENDING[3]

@@ -4,18 +4,19 @@
 
 from __future__ import annotations
 
-import typing as t
-
 import pytest
 from ansible_collections.gpuops.sharing.plugins.module_utils import _errors
 from ansible_collections.gpuops.sharing.plugins.module_utils._gpu import Gpu, Mig, Process
 from ansible_collections.gpuops.sharing.plugins.module_utils._instance import ComputeInstance, ComputeProfile, Placement
-from ansible_collections.gpuops.sharing.plugins.module_utils._mig import layout, observation
-from ansible_collections.gpuops.sharing.plugins.module_utils._mig.observation import Reading
-from ansible_collections.gpuops.sharing.plugins.module_utils._mig.reconcile import Host, Options
+from ansible_collections.gpuops.sharing.plugins.module_utils._mig import observation
 from ansible_collections.gpuops.sharing.plugins.module_utils._mps.process import Found
 from ansible_collections.gpuops.sharing.tests.unit.plugins.module_utils._mig import machines
-from ansible_collections.gpuops.sharing.tests.unit.plugins.module_utils._mig.fake_driver import MACHINE, FakeMigDriver
+from ansible_collections.gpuops.sharing.tests.unit.plugins.module_utils._mig.fake_driver import (
+    MACHINE,
+    FakeMigDriver,
+    Task,
+    cut,
+)
 from ansible_collections.gpuops.sharing.tests.unit.plugins.module_utils.fakes import A100, SECOND_A100
 
 ON = Mig(True, True, True)
@@ -27,26 +28,6 @@ def daemons(monkeypatch: pytest.MonkeyPatch) -> list[Found]:
     found: list[Found] = []
     monkeypatch.setattr(observation.process, "daemons", lambda: found)
     return found
-
-
-class Task:
-    """One run on a driver."""
-
-    def __init__(self, driver: FakeMigDriver, *entries: dict[str, t.Any], protect: str = "", **allowed: bool) -> None:
-        options = Options(allowed.get("purge", False), allowed.get("allow_reset", False), tuple(protect.split()))
-        self.host = Host(driver, driver.commands(), options)
-        self.before = self.host.read(layout.choose(layout.parse(entries), driver.gpus()))
-        self.plans = self.host.plan(self.before)
-
-    def run(self) -> list[Reading]:
-        self.host.apply(self.before, self.plans)
-        after = self.host.read_again(self.before)
-        self.host.verify(after)
-        return after
-
-
-def cut(*profiles: str, gpus: str = "0", **options: t.Any) -> dict[str, t.Any]:
-    return {"gpus": gpus, "instances": [{"profile": name} for name in profiles], **options}
 
 
 def places(driver: FakeMigDriver, gpu: Gpu = A100) -> list[str]:
