@@ -116,7 +116,9 @@ options:
     type: bool
     default: false
   stop_timeout:
-    description: Seconds, from 1 to 3600, that a daemon's servers have to end before the daemon ends them.
+    description:
+      - Seconds, from 1 to 3600, that a daemon's servers have to end before the daemon ends them.
+      - Under systemd it is the unit that stops the daemon, and gives its servers 10 seconds.
     type: int
     default: 30
 notes:
