@@ -48,9 +48,9 @@ def units(session: nox.Session) -> None:
 
 @nox.session(python=["3.11", "3.12", "3.13"], default=False)
 def integration(session: nox.Session) -> None:
-    """Run the integration tests with the newest ansible-core for one Python, less those of faults, which are not its matter."""
+    """Run the integration tests that play playbooks, with the newest ansible-core for one Python."""
     session.install("-q", "-r", "tests/requirements/demo.txt", "-r", "tests/requirements/units.txt")
-    chosen = session.posargs or ["-k", "not faults and not clients and not real_programs"]
+    chosen = session.posargs or ["-k", "steps or single_card or role or gpu_info"]
     session.run("pytest", "-q", "-n", "auto", "--dist", "worksteal", "tests/integration", *chosen, env=ENVIRONMENT)
 
 
