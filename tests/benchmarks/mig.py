@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import typing as t
 from pathlib import Path
 
 import mig_module
@@ -39,47 +40,55 @@ def mock_driver(*arguments: str) -> str:
     return subprocess.run([plays.MOCK_DRIVER, *arguments], check=True, capture_output=True, text=True).stdout
 
 
-def measure(name: str) -> tuple[float, dict[str, int]]:
-    """Run a script; return its seconds, and the NVML calls that it makes."""
+class Run(t.NamedTuple):
+    """A run of a script."""
+
+    seconds: float
+    calls: dict[str, int]
+    table: str  # the instances as it read them
+
+
+def measure(name: str) -> Run:
+    """Run a script."""
     mock_driver("calls", "--reset")
     begin = time.perf_counter()
-    subprocess.run([sys.executable, plays.HERE / f"{name}.py"], check=True)
-    seconds = time.perf_counter() - begin
-    return seconds, json.loads(mock_driver("calls", "--json"))
+    done = subprocess.run([sys.executable, plays.HERE / f"{name}.py"], check=True, stdout=subprocess.PIPE, text=True)
+    return Run(time.perf_counter() - begin, json.loads(mock_driver("calls", "--json")), done.stdout)
 
 
-def show(name: str, calls: dict[str, int], ratio: float) -> None:
+def show(name: str, runs: t.Sequence[Run], base: float) -> None:
+    ratio = min(run.seconds for run in runs) / base
+    calls = runs[0].calls
     print(f"  {name:<52} {ratio:6.2f}   NVML calls {calls['calls']:5d}, of setters {calls['setter_calls']:3d}")
 
 
 def report() -> int:
-    """Print the figures; exit status 1 where more is changed than has to be."""
-    times: dict[str, list[float]] = {"mig_plain": [], "mig_module": [], "again": []}
-    calls: dict[str, dict[str, int]] = {}
+    """Print the figures; exit status 1 where more is changed than has to be, or the scripts read different instances."""
+    runs: dict[str, list[Run]] = {"mig_plain": [], "mig_module": [], "again": []}
     for _round in range(ROUNDS):
-        for name in times:
+        for name in runs:
             if name != "again":
                 take_back()
-            seconds, calls[name] = measure("mig_module" if name == "again" else name)
-            times[name].append(seconds)
-    base = min(times["mig_plain"])
+            runs[name].append(measure("mig_module" if name == "again" else name))
+    base = min(run.seconds for run in runs["mig_plain"])
     print(
         f"{CARDS} A100 from off to {CARDS * EACH} instances, as processes, best of {ROUNDS}; 1.00 is a plain pynvml script that does the same"
     )
-    show("the plain script", calls["mig_plain"], 1.0)
-    show("nvidia_mig's own code", calls["mig_module"], min(times["mig_module"]) / base)
-    show("the same once more, when nothing differs", calls["again"], min(times["again"]) / base)
+    show("the plain script", runs["mig_plain"], base)
+    show("nvidia_mig's own code", runs["mig_module"], base)
+    show("the same once more, when nothing differs", runs["again"], base)
     print(
         f"  {LEAST} calls of setters are the least possible. Wished were a ratio of at most {WISHED_RATIO}, and at most {WISHED_CALLS} NVML calls."
     )
     print(
-        f"  The latter cannot be: beside {LEAST} changing calls, each of {CARDS * EACH} instances takes at least three to be read back "
-        f"(place, compute instance, UUID),\n  which makes {LEAST + 3 * CARDS * EACH} before anything was looked at."
+        f"  The latter cannot be: beside {LEAST} changing calls, each of {CARDS * EACH} MIG devices takes at least three to be read back "
+        f"(handle, GPU instance, UUID),\n  which makes {LEAST + 3 * CARDS * EACH} before anything else was looked at."
     )
     with tempfile.TemporaryDirectory(prefix="gpuops-bench-") as home:
         options = {"layouts": [mig_module.WISH], "state_directory": f"{home}/state"}
         plays.steady(Path(home), {"ansible.builtin.ping": {}, "gpuops.sharing.nvidia_mig": options})
-    return 0 if (calls["mig_module"]["setter_calls"], calls["again"]["setter_calls"]) == (LEAST, 0) else 1
+    setters = [runs[name][0].calls["setter_calls"] for name in ("mig_module", "again")]
+    return 0 if setters == [LEAST, 0] and len({run.table for some in runs.values() for run in some}) == 1 else 1
 
 
 def main() -> int:

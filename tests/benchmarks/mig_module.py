@@ -1,15 +1,17 @@
 # Copyright (c) 2026 gpuops.sharing contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Cut eight A100 into 56 instances as nvidia_mig does, without Ansible: read, plan, apply, read back, compare."""
+"""Cut eight A100 into 56 instances as nvidia_mig does, without Ansible: read, plan, apply, read back, compare; then print what was read of each."""
 
 from __future__ import annotations
 
 import contextlib
+import json
 import typing as t
 
 from ansible_collections.gpuops.sharing.plugins.module_utils._command import Answer, Commands
 from ansible_collections.gpuops.sharing.plugins.module_utils._driver.choice import open_driver
 from ansible_collections.gpuops.sharing.plugins.module_utils._mig import layout
+from ansible_collections.gpuops.sharing.plugins.module_utils._mig.card import Card
 from ansible_collections.gpuops.sharing.plugins.module_utils._mig.reconcile import Host, Options
 
 WISH = {"gpus": "all", "instances": [{"profile": "1g.5gb", "count": 7}]}
@@ -31,11 +33,22 @@ def main() -> None:
         host = Host(driver, commands, Options(False, False, ()))
         before = host.read(layout.choose(layout.parse([WISH]), driver.gpus()))
         plans = host.plan(before)
+        after = before
         if any(reading.switches for reading in before) or any(
             plan is None or not plan.empty for plan in plans.values()
         ):
             host.apply(before, plans)
-            host.verify(host.read_again(before))
+            after = host.read_again(before)
+            host.verify(after)
+    print(json.dumps({reading.gpu.index: table(reading.card) for reading in after}))
+
+
+def table(card: Card | None) -> list[list[t.Any]]:
+    """Return the instances: ids of the GPU and the compute instance, place, UUID."""
+    instances = card.instances if card else ()
+    return sorted(
+        [one.id, part.id, list(one.placement), part.uuid] for one in instances for part in one.compute_instances
+    )
 
 
 if __name__ == "__main__":

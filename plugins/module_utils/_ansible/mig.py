@@ -11,6 +11,7 @@ import typing as t
 from ansible.module_utils.basic import AnsibleModule
 
 from .._command import Commands
+from .._convergence import init_system
 from .._convergence.lock import host_lock
 from .._driver.choice import open_driver
 from .._errors import SharingError
@@ -19,7 +20,6 @@ from .._mig import export, layout, planner
 from .._mig.observation import Reading
 from .._mig.planner import Plan
 from .._mig.reconcile import Host, Options, Plans
-from .._mps import service
 from . import task
 
 SPECIFICATION: dict[str, t.Any] = {
@@ -80,7 +80,7 @@ def _body(module: AnsibleModule, commands: Commands) -> dict[str, t.Any]:
         "diff": {"before": "".join(map(_picture, map(_now, before))), "after": "".join(map(_picture, ends))},
         "backend": backend,
         "python": sys.executable,
-        "service": service.choose("auto"),
+        "service": init_system.choose("auto"),
         "reset_required": False,
         "reboot_required": False,
         "warnings": [

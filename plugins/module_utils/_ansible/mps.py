@@ -11,12 +11,13 @@ import typing as t
 from ansible.module_utils.basic import AnsibleModule
 
 from .._command import Commands
+from .._convergence import init_system
 from .._convergence.lock import host_lock
 from .._driver.choice import open_driver
 from .._driver.interface import Driver
 from .._errors import BadOption, DriverAbsent
 from .._gpu import Gpu
-from .._mps import directories, limits, plan, resolve, service, wish
+from .._mps import directories, limits, plan, resolve, wish
 from .._mps.daemons import Host
 from .._mps.plan import Observed, Plan, Wanted
 from .._mps.record import Memory
@@ -40,7 +41,7 @@ DAEMON: dict[str, t.Any] = {
 }
 SPECIFICATION: dict[str, t.Any] = {
     "daemons": {"type": "list", "elements": "dict", "required": True, "options": DAEMON},
-    "service": {"type": "str", "default": "auto", "choices": list(service.SERVICES)},
+    "service": {"type": "str", "default": "auto", "choices": list(init_system.SERVICES)},
     "purge": {"type": "bool", "default": False},
     "force": {"type": "bool", "default": False},
     "stop_timeout": {"type": "int", "default": 30},
@@ -102,7 +103,7 @@ def _body(module: AnsibleModule, commands: Commands) -> dict[str, t.Any]:
     if not 1 <= params["stop_timeout"] <= 3600:
         raise BadOption("stop_timeout", params["stop_timeout"], "is out of range; give seconds from 1 to 3600")
     directories.check_system()
-    manager = service.choose(params["service"])
+    manager = init_system.choose(params["service"])
     lock = contextlib.nullcontext() if module.check_mode else host_lock(params["state_directory"], commands.timeout)
     with lock, contextlib.closing(Drivers(params["backend"], commands)) as drivers:
         host = Host(drivers.get, commands, manager, params["state_directory"], params["stop_timeout"])

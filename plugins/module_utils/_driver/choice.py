@@ -9,8 +9,6 @@ import sys
 from .._command import Commands
 from .._errors import BadOption, DriverAbsent
 from .interface import MigDriver
-from .nvidia_smi import NvidiaSmiDriver
-from .nvml import NvmlDriver
 from .nvml_call import HAS_PYNVML
 
 BACKENDS = ("auto", "nvml", "nvidia_smi")
@@ -27,10 +25,15 @@ def open_driver(backend: str, commands: Commands) -> MigDriver:
             backend,
             f"the Python package nvidia-ml-py is not installed for {sys.executable}; install it there, or use backend nvidia_smi",
         )
+    # Only the backend that serves is loaded: an import costs every task on every host some milliseconds.
     if backend in ("auto", "nvml") and HAS_PYNVML:
+        from .nvml import NvmlDriver
+
         return NvmlDriver()
     program = commands.which("nvidia-smi")
     if program:
+        from .nvidia_smi import NvidiaSmiDriver
+
         return NvidiaSmiDriver(commands, program)
     if backend == "nvidia_smi":
         raise DriverAbsent(

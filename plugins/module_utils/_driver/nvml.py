@@ -35,6 +35,7 @@ class NvmlDriver(NvmlMig, MigDriver):
 
     def reopen(self) -> None:
         self._handles.clear()
+        self._created.clear()
         try:
             pynvml.nvmlInit()
         except pynvml.NVMLError as exc:
@@ -62,6 +63,7 @@ class NvmlDriver(NvmlMig, MigDriver):
             pci = kernel_pci(_text(pynvml.nvmlDeviceGetPciInfo(handle).busId))
         except pynvml.NVMLError as exc:
             return Gpu(index=index, error=str(exc))
+        self._handles[uuid] = handle
         try:
             return Gpu(
                 index=index,

@@ -27,6 +27,7 @@ class NvmlMig:
 
     def __init__(self) -> None:
         self._handles: dict[str | None, t.Any] = {}
+        self._created: dict[tuple[str | None, int], t.Any] = {}  # handles of GPU instances that were made here
         self._profiles: dict[str | None, tuple[Profile, ...]] = {}
         self._compute_profiles: dict[tuple[str | None, str], tuple[ComputeProfile, ...]] = {}
 
@@ -123,7 +124,9 @@ class NvmlMig:
             action,
             lambda: pynvml.nvmlDeviceCreateGpuInstanceWithPlacement(self._handle(gpu), profile.id, ctypes.byref(place)),
         )
-        return int(call("read the new GPU instance", lambda: pynvml.nvmlGpuInstanceGetInfo(created)).id)
+        number = int(call("read the new GPU instance", lambda: pynvml.nvmlGpuInstanceGetInfo(created)).id)
+        self._created[gpu.uuid, number] = created
+        return number
 
     def destroy_gpu_instance(self, gpu: Gpu, instance: int) -> None:
         """See Driver."""
@@ -131,6 +134,7 @@ class NvmlMig:
             f"destroy GPU instance {instance} of {gpu.label}",
             lambda: pynvml.nvmlGpuInstanceDestroy(self._gpu_instance(gpu, instance)),
         )
+        self._created.pop((gpu.uuid, instance), None)
 
     def create_compute_instance(self, gpu: Gpu, instance: int, profile: ComputeProfile) -> int:
         """See Driver."""
@@ -150,6 +154,8 @@ class NvmlMig:
         call(f"destroy compute instance {compute_instance} in GPU instance {instance} of {gpu.label}", destroy)
 
     def _gpu_instance(self, gpu: Gpu, instance: int) -> t.Any:
+        if (gpu.uuid, instance) in self._created:
+            return self._created[gpu.uuid, instance]
         action = f"find GPU instance {instance} of {gpu.label}"
         return call(action, lambda: pynvml.nvmlDeviceGetGpuInstanceById(self._handle(gpu), instance))
 

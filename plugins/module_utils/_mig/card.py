@@ -4,14 +4,13 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 import typing as t
 
 from .._errors import BadOption
 from .._gpu import Gpu
 from .._instance import ComputeProfile, GpuInstance, Profile
-from .layout import clean_profile
+from .layout import clean_profile, nearest
 
 # Media engines (NVIDIA MIG User Guide): at most one instance with +me; +me.all takes every engine, so all others must be -me.
 ONE_MEDIA, ALL_MEDIA, NO_MEDIA = "+me", "+me.all", "-me"
@@ -53,8 +52,8 @@ class Card(t.NamedTuple):
         if profile:
             return profile
         names = [profile.name for profile in self.profiles]
-        nearest = difflib.get_close_matches(clean_profile(name), names, n=1, cutoff=0)
-        hint = f"did you mean {nearest[0]}? It offers: {', '.join(names)}" if nearest else "it offers none"
+        close = nearest(clean_profile(name), names) if names else None
+        hint = f"did you mean {close}? It offers: {', '.join(names)}" if close else "it offers none"
         raise BadOption(option, name, f"{self.gpu.label} offers no such profile; {hint}", profiles=names)
 
     def profile_of(self, instance: GpuInstance) -> Profile:

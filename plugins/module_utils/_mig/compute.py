@@ -7,14 +7,13 @@ The compute instance that fills a GPU instance bears the profile's own name (3g.
 
 from __future__ import annotations
 
-import difflib
 import re
 import typing as t
 from collections import Counter
 
 from .._errors import BadOption
 from .._instance import ComputeInstance, ComputeProfile, GpuInstance, Profile
-from .layout import InstanceWish
+from .layout import InstanceWish, nearest
 
 Names = tuple[str, ...]  # a layout, largest first; empty: any will do
 Cost = tuple[int, int]  # compute instances destroyed, created
@@ -50,11 +49,10 @@ def check(wish: InstanceWish, profile: Profile, offered: t.Sequence[ComputeProfi
     for name, slices in sizes.items():
         if slices is None or (known and name not in known):
             examples = [kind.name for kind in offered] or [f"1c.{profile.name}", profile.name]
-            nearest = difflib.get_close_matches(name, examples, n=1, cutoff=0)[0]
             raise BadOption(
                 option,
                 name,
-                f"{profile.name} has no such compute instance; did you mean {nearest}? (like {', '.join(examples)})",
+                f"{profile.name} has no such compute instance; did you mean {nearest(name, examples)}? (like {', '.join(examples)})",
             )
         if name in known and wish.compute.count(name) > known[name].most:
             raise BadOption(

@@ -63,6 +63,13 @@ def clean_profile(value: t.Any) -> str:
     return re.sub(r"^mig\s+", "", str(value).strip().lower())
 
 
+def nearest(name: str, names: t.Sequence[str]) -> str:
+    """Return the one of ``names`` that a person may have meant."""
+    import difflib  # here, since only a mistake needs it, and loading it takes a task longer than to plan a card
+
+    return difflib.get_close_matches(name, names, n=1, cutoff=0)[0]
+
+
 def _parse_one(entry: t.Mapping[str, t.Any], option: str) -> Layout:
     if _missing(entry.get("gpus")) and not isinstance(entry.get("gpus"), str):
         raise BadOption(f"{option}.gpus", "", "is missing; give indices, UUIDs, PCI addresses, or 'all'")

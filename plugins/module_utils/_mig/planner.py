@@ -155,7 +155,8 @@ class _Planner:
         return trouble
 
     def _search(self, kinds: t.Sequence[Kind]) -> list[Starts] | None:
-        room = self.card.room({kind.profile.name: kind.total for kind in kinds})
+        counts = {kind.profile.name: kind.total for kind in kinds}
+        room = self.card.room(counts) if any(kind.total > len(kind.must) for kind in kinds) else ()
         return search.best(kinds, room, self._price)
 
     def _price(self, kind: Kind, starts: Starts) -> compute.Cost | None:

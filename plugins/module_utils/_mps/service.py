@@ -10,10 +10,9 @@ import time
 import typing as t
 
 from .._command import Answer, Commands
-from .._errors import BadOption, CommandFailed, DoesNotFit
+from .._errors import CommandFailed, DoesNotFit
 from .plan import Unit
 
-SERVICES = ("auto", "systemd", "none")
 TEMPLATE = "nvidia-mps@.service"
 SYSTEMD_CONFIGURATION = "/etc/nvidia-mps"
 _PROPERTIES = (
@@ -26,14 +25,6 @@ _PROPERTIES = (
     "FragmentPath",
     "ExecMainStartTimestampMonotonic",
 )
-
-
-def choose(service: str) -> str:
-    """Return ``systemd`` or ``none``; ``auto`` is systemd where it runs (sd_booted(3))."""
-    booted = os.path.isdir("/run/systemd/system")
-    if service == "systemd" and not booted:
-        raise BadOption("service", service, "systemd does not run this host; use auto or none")
-    return ("systemd" if booted else "none") if service == "auto" else service
 
 
 def unit_name(daemon: str) -> str:

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.gpuops.sharing.plugins.module_utils._driver import choice
+from ansible_collections.gpuops.sharing.plugins.module_utils._driver import choice, nvml
 from ansible_collections.gpuops.sharing.plugins.module_utils._errors import BadOption, DriverAbsent
 from ansible_collections.gpuops.sharing.tests.unit.plugins.module_utils.fakes import FakeDriver, commands
 
@@ -32,7 +32,7 @@ class Nvml(FakeDriver):
 )
 def test_choice(monkeypatch: pytest.MonkeyPatch, backend: str, pynvml: bool, installed: list[str], chosen: str) -> None:
     monkeypatch.setattr(choice, "HAS_PYNVML", pynvml)
-    monkeypatch.setattr(choice, "NvmlDriver", Nvml)
+    monkeypatch.setattr(nvml, "NvmlDriver", Nvml)
     assert choice.open_driver(backend, commands({}, *installed)).backend == chosen
 
 
