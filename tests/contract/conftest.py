@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from mocked_machine import MOCK_DRIVER, MockedMachine
+from _resident import MOCK_DRIVER
+from mocked_machine import MockedMachine
 
 
 @pytest.fixture(scope="session")

@@ -11,11 +11,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-MOCK_DRIVER = Path(__file__).resolve().parents[1] / "mock_driver"
+from _resident import MOCK_DRIVER, TIMEOUT, resident
+
 COMMAND = MOCK_DRIVER / "mock-driver"
 BUILD = MOCK_DRIVER / "build"
-# Longer than anything here takes on a busy machine: a test that hangs fails.
-TIMEOUT = 60
 
 # A program for MockedMachine.nvml: what it leaves in `answer` comes back.
 _NVML = """
@@ -51,15 +50,23 @@ class MockedMachine:
         environment = {**self.environment, **variables}
         return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=TIMEOUT)
 
+    def run_loaded(self, program: str, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        """A program of `_resident`, with these environment variables too."""
+        return resident().run(program, arguments, {**self.environment, **variables})
+
+    def smi(self, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        """The stand-in for nvidia-smi."""
+        return self.run_loaded("nvidia-smi", *arguments, **variables)
+
     def mock_driver(self, *arguments: str | int | Path) -> str:
         """A mock-driver command that has to succeed; its output."""
-        ran = self.run(COMMAND, *map(str, arguments))
+        ran = self.run_loaded("mock-driver", *map(str, arguments))
         assert ran.returncode == 0, ran.stderr
         return ran.stdout
 
     def refusal(self, *arguments: str | int | Path) -> str:
         """A mock-driver command that has to fail; what it says."""
-        ran = self.run(COMMAND, *map(str, arguments))
+        ran = self.run_loaded("mock-driver", *map(str, arguments))
         assert ran.returncode != 0, ran.stdout
         return ran.stderr
 
@@ -76,6 +83,6 @@ class MockedMachine:
     def nvml(self, program: str, init: bool = True, **variables: str) -> Any:
         """What a Python program with pynvml leaves in `answer`; code(function, ...) is the NVML code of a call."""
         text = _NVML.format(program="nvmlInit()\n" * init + program)
-        ran = self.run(sys.executable, "-c", text, **variables)
+        ran = self.run_loaded("text", text, **variables)
         assert ran.returncode == 0, ran.stderr
         return json.loads(ran.stdout)

@@ -7,17 +7,13 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from mocked_machine import MOCK_DRIVER, MockedMachine
-
-ASKER = Path(__file__).with_name("backend_driver.py")
-TREE = Path(__file__).resolve().parents[2] / ".venv" / "collections"
+from _resident import MOCK_DRIVER
+from mocked_machine import MockedMachine
 
 # name: backend, path of nvidia-smi, where the real one comes from
 BACKENDS = {
@@ -46,11 +42,10 @@ def ask(request: pytest.FixtureRequest) -> Ask:
 
 
 def asker(backend: str, program: str = "") -> Ask:
-    """Return a function that asks a backend in a process of its own."""
+    """Return a function that asks a backend."""
 
     def asking(machine: MockedMachine, *arguments: str, **variables: str) -> dict[str, Any]:
-        environment = {"PYTHONPATH": str(TREE), **variables}
-        done = machine.run(sys.executable, str(ASKER), backend, program or "-", *arguments, **environment)
+        done = machine.run_loaded("backend", backend, program or "-", *arguments, **variables)
         assert done.returncode == 0, done.stderr
         found: dict[str, Any] = json.loads(done.stdout)
         return found

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
-from mocked_machine import MOCK_DRIVER, MockedMachine
+from _resident import MOCK_DRIVER
+from mocked_machine import MockedMachine
 from test_backends import BACKENDS, Ask, ask, asker, job
 
 __all__ = ["ask", "job"]

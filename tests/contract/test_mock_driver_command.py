@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from mocked_machine import COMMAND, MOCK_DRIVER, MockedMachine
+from _resident import MOCK_DRIVER
+from mocked_machine import COMMAND, MockedMachine
 
 Start = Callable[[str], MockedMachine]
 # Makes a daemon that has left its session and its parent, and ignores SIGTERM when told to; prints its pid.

@@ -8,7 +8,8 @@ import sys
 
 import pytest
 
-from mocked_machine import MOCK_DRIVER, MockedMachine
+from _resident import MOCK_DRIVER
+from mocked_machine import MockedMachine
 
 SET = "nvmlDeviceSetComputeMode"
 # Five times on each card, beginning with the first: the codes, and the modes at the end.

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import json
 
-from mocked_machine import MOCK_DRIVER, MockedMachine
+from _resident import MOCK_DRIVER
+from mocked_machine import MockedMachine
 
 WORKERS, ROUNDS = 8, 20000
 INVALID_ARGUMENT, NOT_FOUND = 2, 6

@@ -7,6 +7,7 @@ from __future__ import annotations
 import subprocess
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -88,14 +89,14 @@ def busy(machine: MockedMachine) -> Iterator[MockedMachine]:
         process.wait()
 
 
-def answer(machine: MockedMachine, program: Path, options: str) -> list[str]:
-    ran = machine.run(program, *options.split())
+def answer(run: transcript.Run, options: str) -> list[str]:
+    ran = run(*options.split())
     return [transcript.normal(line) for line in ran.stdout.splitlines()] + [ran.stderr, f"[rc={ran.returncode}]"]
 
 
-def real() -> Path:
+def real(machine: MockedMachine) -> transcript.Run:
     require(REAL.is_file(), "nvidia-smi 535 is not there: Debian 12's package nvidia-smi (non-free)")
-    return REAL
+    return partial(machine.run, REAL)
 
 
 @pytest.mark.parametrize("title", [section.title for section in RECORDED])
@@ -103,27 +104,28 @@ def test_as_recorded(title: str, start_machine: Callable[[str], MockedMachine]) 
     (section,) = (section for section in RECORDED if section.title == title)
     steps = [step for step in section.steps if step.command not in REFUSED or "No driver" in title]
     known = transcript.Section(title, section.machine, steps)
-    played = transcript.play(known, SMI, start_machine(section.machine))
+    machine = start_machine(section.machine)
+    played = transcript.play_with(known, machine.smi, machine)
     assert [(step.command, step.answer) for step in played] == [(step.command, step.answer) for step in steps]
 
 
 def test_side_by_side_with_the_real_one(busy: MockedMachine) -> None:
-    program = real()
+    real_one = real(busy)
     differences = {
         options: (mine, theirs)
         for options in QUESTIONS
-        if (mine := answer(busy, SMI, options)) != (theirs := answer(busy, program, options))
+        if (mine := answer(busy.smi, options)) != (theirs := answer(real_one, options))
     }
     assert differences == {}
 
 
 @pytest.mark.parametrize(("function", "code"), UNREADABLE)
 def test_values_that_cannot_be_read_side_by_side(machine: MockedMachine, function: str, code: str) -> None:
-    program = real()
+    real_one = real(machine)
     fields = "index,uuid,name,compute_mode,persistence_mode,memory.total,mig.mode.current"
     machine.mock_driver("fault", function, code)
     for options in ("-L", f"-i 0 --query-gpu={fields} --format=csv", "-q -d COMPUTE", "-c 0", "-pm 0", ""):
-        assert answer(machine, SMI, options) == answer(machine, program, options), options
+        assert answer(machine.smi, options) == answer(real_one, options), options
 
 
 def elements(text: str) -> list[tuple[str, str]]:
@@ -141,9 +143,7 @@ def elements(text: str) -> list[tuple[str, str]]:
 
 
 def test_xml_is_a_part_of_the_real_one(busy: MockedMachine) -> None:
-    program = real()
-    mine = elements(busy.run(SMI, "-q", "-x").stdout)
-    theirs = elements(busy.run(program, "-q", "-x").stdout)
+    mine, theirs = (elements(run("-q", "-x").stdout) for run in (busy.smi, real(busy)))
     paths = {path for path, _text in mine} - {"/timestamp"}
     assert {"/gpu/uuid", "/gpu/compute_mode", "/gpu/processes/process_info/type"} <= paths
     assert [entry for entry in mine if entry[0] in paths] == [entry for entry in theirs if entry[0] in paths]
@@ -151,7 +151,7 @@ def test_xml_is_a_part_of_the_real_one(busy: MockedMachine) -> None:
 
 @pytest.mark.parametrize("option", ["--nope", "dmon", "-h"])
 def test_what_it_does_not_know_is_refused_by_name(machine: MockedMachine, option: str) -> None:
-    ran = machine.run(SMI, option)
+    ran = machine.smi(option)
     assert (ran.stdout, ran.returncode) == (f"mock nvidia-smi: option {option} is not known to this stand-in\n", 2)
 
 
@@ -168,21 +168,21 @@ def test_it_touches_nothing_but_the_mocked_driver(tmp_path: Path) -> None:
 
 def test_a_setter_that_lies(machine: MockedMachine) -> None:
     machine.mock_driver("fault", "nvidia-smi", "LIE")
-    assert answer(machine, SMI, "-i 0 -c 3") == [
+    assert answer(machine.smi, "-i 0 -c 3") == [
         "Set compute mode to EXCLUSIVE_PROCESS for GPU 00000000:07:00.0.",
         "All done.",
         "",
         "[rc=0]",
     ]
-    assert answer(machine, SMI, "-i 0 --query-gpu=compute_mode --format=csv,noheader")[0] == "Default"
+    assert answer(machine.smi, "-i 0 --query-gpu=compute_mode --format=csv,noheader")[0] == "Default"
 
 
 def test_garbage(machine: MockedMachine) -> None:
     machine.mock_driver("fault", "nvidia-smi", "GARBAGE", "--only", 1)
-    ran = machine.run(SMI, "-L")
+    ran = machine.smi("-L")
     assert "garbage" in ran.stdout
     assert ran.returncode == 0
-    assert machine.run(SMI, "-L").stdout.startswith("GPU 0: NVIDIA A100")
+    assert machine.smi("-L").stdout.startswith("GPU 0: NVIDIA A100")
 
 
 def test_hanging(machine: MockedMachine) -> None:

@@ -13,11 +13,9 @@ from pathlib import Path
 import pytest
 
 import transcript
-from _programs import STAND_INS, require
-from _resident import ResidentSmi
+from _programs import require
 from mocked_machine import MockedMachine
 
-SMI = STAND_INS / "nvidia-smi"
 REAL = Path("/usr/bin/nvidia-smi")
 RECORDED = transcript.read(Path(__file__).parent / "recordings" / "nvidia_smi_mig_535.txt")
 SHOWN = ["mig -lgip", "mig -lgipp", "mig -lgi", "mig -lci", "mig -lcip", "mig -lcipp", "-L", ""]
@@ -38,11 +36,10 @@ def real(machine: MockedMachine) -> transcript.Run:
 def differences(machine: MockedMachine, questions: list[list[str]], **variables: str) -> dict[str, object]:
     """Questions to which the stand-in and the real one give different answers, with both; they may change nothing."""
     found: dict[str, object] = {}
-    with ResidentSmi(machine) as smi:
-        for options in questions:
-            answers = [answer(run, options, **variables) for run in (smi.run, real(machine))]
-            if answers[0] != answers[1]:
-                found[" ".join(options)] = answers
+    for options in questions:
+        answers = [answer(run, options, **variables) for run in (machine.smi, real(machine))]
+        if answers[0] != answers[1]:
+            found[" ".join(options)] = answers
     return found
 
 
@@ -50,8 +47,7 @@ def differences(machine: MockedMachine, questions: list[list[str]], **variables:
 def test_as_recorded(title: str, start_machine: Start) -> None:
     (section,) = (section for section in RECORDED if section.title == title)
     machine = start_machine(section.machine)
-    with ResidentSmi(machine) as smi:
-        played = transcript.play_with(section, smi.run, machine)
+    played = transcript.play_with(section, machine.smi, machine)
     assert [(step.command, step.answer) for step in played] == [(step.command, step.answer) for step in section.steps]
 
 
@@ -69,14 +65,14 @@ def test_as_recorded(title: str, start_machine: Start) -> None:
 )
 def test_tables_of_other_cards(start_machine: Start, name: str, profiles: str) -> None:
     machine = start_machine(name)
-    machine.run(SMI, "-i", "0", "-mig", "1")
-    machine.run(SMI, "mig", "-i", "0", "-cgi", profiles, "-C")
+    machine.smi("-i", "0", "-mig", "1")
+    machine.smi("mig", "-i", "0", "-cgi", profiles, "-C")
     assert differences(machine, [options.split() for options in SHOWN]) == {}
 
 
 def test_places_and_names_as_they_are_read(machine: MockedMachine) -> None:
     """What is made is destroyed again, so that both programs meet the same card."""
-    machine.run(SMI, "-i", "0", "-mig", "1")
+    machine.smi("-i", "0", "-mig", "1")
     wishes = [
         "14:0:1",
         "14:-1",
@@ -92,20 +88,19 @@ def test_places_and_names_as_they_are_read(machine: MockedMachine) -> None:
         ",19",
     ]
     made: dict[str, list[list[str]]] = {}
-    with ResidentSmi(machine) as smi:
-        for wish in [*wishes, "-1", "1g.5gb+me:2", "19:+3", "14:x", ""]:
-            made[wish] = []
-            for run in (smi.run, real(machine)):
-                made[wish].append(answer(run, ["mig", "-cgi", wish, "-C"]))
-                smi.run("mig", "-dci")
-                smi.run("mig", "-dgi")
+    for wish in [*wishes, "-1", "1g.5gb+me:2", "19:+3", "14:x", ""]:
+        made[wish] = []
+        for run in (machine.smi, real(machine)):
+            made[wish].append(answer(run, ["mig", "-cgi", wish, "-C"]))
+            machine.smi("mig", "-dci")
+            machine.smi("mig", "-dgi")
     assert {wish: both for wish, both in made.items() if both[0] != both[1]} == {}
 
 
 def test_commands_that_are_refused_or_left_out(machine: MockedMachine) -> None:
-    machine.run(SMI, "-i", "0", "-mig", "1")
-    machine.run(SMI, "mig", "-cgi", "9,14")
-    machine.run(SMI, "mig", "-cci", "0,0", "-gi", "2")
+    machine.smi("-i", "0", "-mig", "1")
+    machine.smi("mig", "-cgi", "9,14")
+    machine.smi("mig", "-cci", "0,0", "-gi", "2")
     questions = [
         ["mig", *words.split()]
         for words in (
@@ -153,8 +148,8 @@ def test_commands_that_are_refused_or_left_out(machine: MockedMachine) -> None:
     ],
 )
 def test_what_cannot_be_read(machine: MockedMachine, function: str) -> None:
-    machine.run(SMI, "-mig", "1")
-    machine.run(SMI, "mig", "-cgi", "9,14", "-C")
+    machine.smi("-mig", "1")
+    machine.smi("mig", "-cgi", "9,14", "-C")
     machine.mock_driver("fault", function, "INVALID_ARGUMENT")
     assert differences(machine, [options.split() for options in SHOWN]) == {}
 
@@ -162,10 +157,10 @@ def test_what_cannot_be_read(machine: MockedMachine, function: str) -> None:
 @pytest.fixture
 def busy(machine: MockedMachine) -> MockedMachine:
     """Processes in two MIG devices of one GPU instance and in another, and one on the card alone."""
-    machine.run(SMI, "-i", "0", "-mig", "1")
-    machine.run(SMI, "mig", "-cgi", "9,14")
-    machine.run(SMI, "mig", "-cci", "0,0", "-gi", "2")
-    machine.run(SMI, "mig", "-cci", "-gi", "3")
+    machine.smi("-i", "0", "-mig", "1")
+    machine.smi("mig", "-cgi", "9,14")
+    machine.smi("mig", "-cci", "0,0", "-gi", "2")
+    machine.smi("mig", "-cci", "-gi", "3")
     machine.mock_driver("process", "add", 0, os.getpid(), "--gi", 2, "--ci", 1, "--memory", 100)
     machine.mock_driver("process", "add", 0, os.getppid(), "--gi", 3, "--ci", 0, "--kind", "mps-client")
     machine.mock_driver("process", "add", 0, 1, "--memory", 5)
@@ -186,14 +181,13 @@ def test_user_without_privileges(busy: MockedMachine) -> None:
         *(options.split() for options in SHOWN if "mig" in options),
     ]
     assert differences(busy, questions, MOCK_DRIVER_UID="1234") == {}
-    assert "Insufficient Permissions" in busy.run(SMI, "mig", "-lgi", MOCK_DRIVER_UID="1234").stdout
+    assert "Insufficient Permissions" in busy.smi("mig", "-lgi", MOCK_DRIVER_UID="1234").stdout
 
 
 def test_xml_has_the_mig_devices(busy: MockedMachine) -> None:
-    require(REAL.is_file(), "nvidia-smi 535 is not there: Debian 12's package nvidia-smi (non-free)")
     found = []
-    for program in (SMI, REAL):
-        (card, _other) = ElementTree.fromstring(busy.run(program, "-q", "-x").stdout).iter("gpu")
+    for run in (busy.smi, real(busy)):
+        (card, _other) = ElementTree.fromstring(run("-q", "-x").stdout).iter("gpu")
         devices = card.find("mig_devices")
         assert devices is not None
         found.append([(element.tag, (element.text or "").strip()) for element in devices.iter()])
@@ -202,15 +196,15 @@ def test_xml_has_the_mig_devices(busy: MockedMachine) -> None:
 
 
 def test_lie_says_that_instances_were_made_and_destroyed(machine: MockedMachine) -> None:
-    machine.run(SMI, "-i", "0", "-mig", "1")
-    machine.run(SMI, "mig", "-cgi", "14")
+    machine.smi("-i", "0", "-mig", "1")
+    machine.smi("mig", "-cgi", "14")
     machine.mock_driver("fault", "nvidia-smi", "LIE")
-    created = machine.run(SMI, "mig", "-cgi", "9", "-C")
+    created = machine.smi("mig", "-cgi", "9", "-C")
     assert created.stdout.startswith("Successfully created GPU instance ID  1")
-    assert machine.run(SMI, "mig", "-dgi").stdout == "Successfully destroyed GPU instance ID  5 from GPU  0\n"
+    assert machine.smi("mig", "-dgi").stdout == "Successfully destroyed GPU instance ID  5 from GPU  0\n"
     machine.mock_driver("fault", "clear")
-    assert "MIG 2g.10gb" in machine.run(SMI, "mig", "-lgi").stdout
-    assert "MIG 3g.20gb" not in machine.run(SMI, "mig", "-lgi").stdout
+    assert "MIG 2g.10gb" in machine.smi("mig", "-lgi").stdout
+    assert "MIG 3g.20gb" not in machine.smi("mig", "-lgi").stdout
 
 
 MODES = ["--query-gpu=mig.mode.current,mig.mode.pending,persistence_mode", "--format=csv,noheader"]
@@ -218,55 +212,55 @@ MODES = ["--query-gpu=mig.mode.current,mig.mode.pending,persistence_mode", "--fo
 
 def test_reset_makes_a_pending_mode_effective_and_takes_instances(start_machine: Start) -> None:
     machine = start_machine("a100-reset-needed")
-    machine.run(SMI, "-pm", "1")
-    machine.run(SMI, "-mig", "1")
-    assert machine.run(SMI, *MODES).stdout == "Disabled, Enabled, Enabled\n" * 2
-    done = machine.run(SMI, "--gpu-reset", "-i", "0")
+    machine.smi("-pm", "1")
+    machine.smi("-mig", "1")
+    assert machine.smi(*MODES).stdout == "Disabled, Enabled, Enabled\n" * 2
+    done = machine.smi("--gpu-reset", "-i", "0")
     assert (done.stdout, done.returncode) == ("GPU 00000000:07:00.0 was successfully reset.\nAll done.\n", 0)
-    assert machine.run(SMI, *MODES).stdout == "Enabled, Enabled, Disabled\nDisabled, Enabled, Enabled\n"
-    machine.run(SMI, "mig", "-cgi", "19", "-C")
-    assert machine.run(SMI, "-r", "-i", "0").returncode == 0
-    assert machine.run(SMI, "mig", "-lgi").stdout == "No GPU instances found: Not Found\n"
+    assert machine.smi(*MODES).stdout == "Enabled, Enabled, Disabled\nDisabled, Enabled, Enabled\n"
+    machine.smi("mig", "-cgi", "19", "-C")
+    assert machine.smi("-r", "-i", "0").returncode == 0
+    assert machine.smi("mig", "-lgi").stdout == "No GPU instances found: Not Found\n"
     assert machine.calls()["resets"] == 2
 
 
 def test_reset_is_refused_to_a_card_in_use(start_machine: Start) -> None:
     machine = start_machine("a100-reset-needed")
-    machine.run(SMI, "-mig", "1")
+    machine.smi("-mig", "1")
     machine.mock_driver("process", "add", 1, os.getpid())
-    ran = machine.run(SMI, "-r")
+    ran = machine.smi("-r")
     assert ran.returncode == 255
     assert ran.stdout.startswith(
         "GPU 00000000:07:00.0 was successfully reset.\n"
         "The following GPUs could not be reset:\n  GPU 00000000:0F:00.0: In use by another client\n\n1 device is currently"
     )
-    assert machine.run(SMI, *MODES).stdout == "Enabled, Enabled, Disabled\nDisabled, Enabled, Disabled\n"
+    assert machine.smi(*MODES).stdout == "Enabled, Enabled, Disabled\nDisabled, Enabled, Disabled\n"
 
 
 def test_reset_needs_privileges_and_hardware_that_can(start_machine: Start) -> None:
-    ran = start_machine("a100-vm").run(SMI, "-r", "-i", "0")
+    ran = start_machine("a100-vm").smi("-r", "-i", "0")
     assert (ran.stdout, ran.returncode) == ("Resetting GPU 00000000:05:00.0 is not supported.\n", 3)
-    ran = start_machine("a100-40gb").run(SMI, "-r", MOCK_DRIVER_UID="1234")
+    ran = start_machine("a100-40gb").smi("-r", MOCK_DRIVER_UID="1234")
     assert (ran.stdout, ran.returncode) == ("Unable to reset GPU 00000000:07:00.0: Insufficient Permissions\n", 4)
 
 
 def test_reset_of_cards_that_need_each_other(start_machine: Start) -> None:
     machine = start_machine("hgx-a100")
-    machine.run(SMI, "-i", "0", "-mig", "1")
-    ran = machine.run(SMI, "-r", "-i", "0,2")
+    machine.smi("-i", "0", "-mig", "1")
+    ran = machine.smi("-r", "-i", "0,2")
     assert "must be reset together" in ran.stdout
     assert (ran.stdout.splitlines()[-1], ran.returncode) == ("1,3", 255)
     machine.mock_driver("process", "add", 3, os.getpid())
-    assert machine.run(SMI, "-r").returncode == 255
+    assert machine.smi("-r").returncode == 255
     assert machine.calls()["resets"] == 0
     machine.mock_driver("process", "remove", 3, os.getpid())
-    assert machine.run(SMI, "-r").returncode == 0
-    assert machine.run(SMI, "-i", "0", *MODES).stdout == "Enabled, Enabled, Disabled\n"
+    assert machine.smi("-r").returncode == 0
+    assert machine.smi("-i", "0", *MODES).stdout == "Enabled, Enabled, Disabled\n"
 
 
 def test_reset_that_lies(start_machine: Start) -> None:
     machine = start_machine("a100-reset-needed")
-    machine.run(SMI, "-i", "0", "-mig", "1")
+    machine.smi("-i", "0", "-mig", "1")
     machine.mock_driver("fault", "nvidia-smi", "LIE")
-    assert "was successfully reset" in machine.run(SMI, "-r", "-i", "0").stdout
-    assert machine.run(SMI, "-i", "0", *MODES).stdout == "Disabled, Enabled, Disabled\n"
+    assert "was successfully reset" in machine.smi("-r", "-i", "0").stdout
+    assert machine.smi("-i", "0", *MODES).stdout == "Disabled, Enabled, Disabled\n"

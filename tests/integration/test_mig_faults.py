@@ -167,7 +167,6 @@ def test_an_instance_that_vanishes_while_it_is_read(mig_machine: MigMachine, fun
         "nvmlGpuInstanceGetComputeInstances",
         "nvmlDeviceGetMaxMigDeviceCount",
         "nvmlDeviceGetComputeRunningProcesses",
-        "nvmlDeviceGetHandleByUUID",
     ],
 )
 def test_a_card_that_is_lost_while_it_is_read(mig_machine: MigMachine, function: str) -> None:
