@@ -46,6 +46,7 @@ class ComputeProfile(t.NamedTuple):
     name: str  # 1c.3g.20gb; the one that fills the GPU instance has its name, 3g.20gb
     slices: int
     most: int  # in an empty GPU instance
+    placements: tuple[Placement, ...] = ()  # in compute slices; empty where the driver cannot tell (470)
 
 
 class ComputeInstance(t.NamedTuple):

@@ -30,16 +30,9 @@ def no_command(
 def main() -> None:
     commands = Commands(no_command, lambda name: None, 30)
     with contextlib.closing(open_driver("nvml", commands)) as driver:
-        host = Host(driver, commands, Options(False, False, ()))
+        host = Host(driver, commands, Options())
         before = host.read(layout.choose(layout.parse([WISH]), driver.gpus()))
-        plans = host.plan(before)
-        after = before
-        if any(reading.switches for reading in before) or any(
-            plan is None or not plan.empty for plan in plans.values()
-        ):
-            host.apply(before, plans)
-            after = host.read_again(before)
-            host.verify(after)
+        after, _done = host.apply(before, host.plan(before))
     print(json.dumps({reading.gpu.index: table(reading.card) for reading in after}))
 
 

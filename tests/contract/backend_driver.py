@@ -77,7 +77,7 @@ def create(driver: MigDriver, gpu: Gpu, name: str, start: str) -> object:
 def create_part(driver: MigDriver, gpu: Gpu, instance: str, name: str) -> object:
     """Create a compute instance."""
     (profile,) = (profile for profile in driver.compute_profiles(gpu, int(instance)) if profile.name == name)
-    return driver.create_compute_instance(gpu, int(instance), profile)
+    return driver.create_compute_instance(gpu, int(instance), profile, None)
 
 
 def destroy(driver: MigDriver, gpu: Gpu, instance: str, part: str = "") -> object:

@@ -17,6 +17,7 @@ MODE = "nvmlDeviceSetMigMode"
 CREATE = "nvmlDeviceCreateGpuInstanceWithPlacement"
 DESTROY = "nvmlGpuInstanceDestroy"
 CREATE_PART = "nvmlGpuInstanceCreateComputeInstance"
+CREATE_PART_AT = "nvmlGpuInstanceCreateComputeInstanceWithPlacement"
 DESTROY_PART = "nvmlComputeInstanceDestroy"
 
 
@@ -49,7 +50,7 @@ def test_a_compute_instance_fails(either_way: Start) -> None:
     machine = either_way(A100)
     machine.cut("1g.5gb")
     before = machine.instances()
-    machine.mock_driver("fault", CREATE_PART, "INSUFFICIENT_RESOURCES", "--only", "2")
+    machine.mock_driver("fault", CREATE_PART_AT, "INSUFFICIENT_RESOURCES", "--only", "2")
     failed = machine.cut("1g.5gb", {"profile": "3g.20gb", "compute_instances": ["1c.3g.20gb"] * 3})
     assert "Cannot create compute instance 1c.3g.20gb in GPU instance" in failed.message
     assert [step.partition(" at ")[0] for step in failed["done"]] == [
@@ -139,8 +140,44 @@ def test_a_driver_that_lies_about_destroying(either_way: Start) -> None:
     failed = machine.cut(purge=True)
     assert failed["error"] == "NotReadBack"
     assert LABELS[0] in failed.message
+    assert failed["done"] == failed["not_undone"]
+    assert [step.partition(" at ")[0] for step in failed["done"]] == [
+        "destroy compute instance 0, 1g.5gb in 1g.5gb",
+        f"destroy GPU instance {machine.instances()[0].id}, 1g.5gb",
+    ]
+    assert "Not taken back: destroy compute instance 0" in failed.message
+    assert "1g.5gb(none)" in failed.message, "with the state now"
     (left,) = failed["gpus"][0]["after"]["instances"]
     assert (left["gi_id"], left["compute_instances"]) == (machine.instances()[0].id, [])
+
+
+def test_what_was_made_before_the_answer_was_lost_is_taken_back(mig_machine: MigMachine) -> None:
+    """It may be made although the call fails, or although its id cannot be read."""
+    mig_machine.cut("1g.5gb")
+    before = mig_machine.instances()
+    for function in ("nvmlGpuInstanceGetInfo", "nvmlComputeInstanceGetInfo"):
+        # The first read is of what is there; then come the new ones.
+        mig_machine.mock_driver("fault", function, "UNKNOWN", "--only", "2")
+        failed = mig_machine.cut("1g.5gb", "3g.20gb", "2g.10gb")
+        assert "Cannot read the new" in failed.message
+        assert failed["not_undone"] == []
+        assert mig_machine.instances() == before
+        mig_machine.mock_driver("fault", "clear")
+
+
+@pytest.mark.parametrize("change", [["3g.20gb"], []], ids=["create", "destroy"])
+def test_a_program_that_is_ended_after_its_work(mig_machine: MigMachine, change: list[str]) -> None:
+    mig_machine.speak("nvidia-smi-535")
+    mig_machine.cut("2g.10gb")
+    before = mig_machine.instances()
+    verb = "-cgi" if change else "-dgi"
+    slow = f'case "$*" in *{verb}*) /usr/bin/nvidia-smi "$@" >/dev/null; exec sleep 60;; *) exec /usr/bin/nvidia-smi "$@";; esac'
+    mig_machine.program("nvidia-smi", slow)
+    failed = mig_machine.cut(*change, *(["2g.10gb"] if change else []), purge=True, timeout=2)
+    assert failed["error"] == "CommandTimeout"
+    assert (
+        mig_machine.instances() == before if change else [one.profile for one in mig_machine.instances()] == ["2g.10gb"]
+    )
 
 
 @pytest.mark.parametrize(

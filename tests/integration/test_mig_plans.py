@@ -125,7 +125,7 @@ def test_protect(mig_machine: MigMachine, spelling: str) -> None:
     assert mig_machine.instances() == [kept]
 
 
-@pytest.mark.parametrize("unknown", ["0/9", "MIG-93eed348-de85-5e04-a2e6-000000000000", "0/x"])
+@pytest.mark.parametrize("unknown", ["0/9", "MIG-93eed348-de85-5e04-a2e6-000000000000", "0000:07:00.0/9"])
 def test_protect_what_is_not_there(mig_machine: MigMachine, unknown: str) -> None:
     mig_machine.cut("1g.5gb")
     with mig_machine.untouched():
@@ -160,8 +160,7 @@ def test_a_gpu_instance_without_compute_instance_is_repaired(either_way: Start) 
     assert result.changed
     assert machine.places() == ["1g.5gb@0", "3g.20gb@4"]
     assert sum(machine.setter_calls().values()) == calls + 1
-    (step,) = result["steps"]
-    assert step.startswith("change the compute instances of 3g.20gb")
+    assert result["steps"] == ["create compute instance 3g.20gb in 3g.20gb at 4:4 of GPU 0"]
     assert "3g.20gb(none)" in result["diff"]["before"]
     with machine.untouched():
         assert not machine.cut("1g.5gb", "3g.20gb").changed
@@ -229,8 +228,84 @@ def test_a_card_in_two_layouts(mig_machine: MigMachine) -> None:
 def test_a_card_without_mig(new_mig_machine: Start) -> None:
     machine = new_mig_machine("mixed")
     with machine.untouched():
-        refused = machine.mig({"gpus": ["all"]})
+        refused = machine.mig({"gpus": [0, 1]})
         assert refused["error"] == "DoesNotFit"
         assert "GPU 1 (Tesla T4" in refused.message and "has no MIG mode; leave it out" in refused.message
-        assert not machine.mig({"gpus": ["all"], "enabled": False}).changed
-    assert machine.mig({"gpus": [0, 2]}).changed
+        for off in ({"enabled": False}, {"enabled": False, "instances": []}):
+            assert not machine.mig({"gpus": ["all"], **off}, purge=True).changed
+    result = machine.mig({"gpus": ["all"]})
+    assert [card["index"] for card in result["gpus"]] == [0, 2]
+    assert "GPU 1 (Tesla T4" in result.warnings and "was left out: it has no MIG mode" in result.warnings
+
+
+def test_whole_cards_with_an_empty_list(either_way: Start) -> None:
+    machine = either_way(A100)
+    whole: dict[str, Any] = {"gpus": [0], "enabled": False, "instances": []}
+    with machine.untouched():
+        assert not machine.mig(whole).changed
+    machine.cut("1g.5gb")
+    assert machine.mig(whole, purge=True).changed
+    assert (machine.mode(), machine.places()) == ((False, False), [])
+
+
+@pytest.mark.parametrize("spelling", [UUIDS[0].upper().replace("GPU", "gpu"), "0000:07:00.0", "00", " 0 "])
+def test_protect_in_every_spelling_of_the_card(mig_machine: MigMachine, spelling: str) -> None:
+    mig_machine.cut("1g.5gb", "2g.10gb")
+    (kept,) = (one for one in mig_machine.instances() if one.profile == "1g.5gb")
+    with mig_machine.untouched():
+        refused = mig_machine.cut("2g.10gb", purge=True, protect=[f"{spelling}/{kept.id}"])
+        assert "protected by this task" in refused.message
+        refused = mig_machine.cut("2g.10gb", purge=True, protect=[f"{UUIDS[0][:12]}/{kept.id}"])
+        assert refused["error"] == "BadOption" and "there is no GPU" in refused.message
+        assert mig_machine.cut("2g.10gb", purge=True, protect=[kept.parts[0].uuid.upper()]).failed
+
+
+@pytest.mark.parametrize("names", ["short", "old"])
+def test_an_instance_whose_daemon_names_it_otherwise_stays(mig_machine: MigMachine, names: str) -> None:
+    mig_machine.cut("1g.5gb", "2g.10gb")
+    (served,) = (one for one in mig_machine.instances() if one.profile == "2g.10gb")
+    mig_machine.serve(served.parts[0].uuid[:12] if names == "short" else f"MIG-{UUIDS[0]}/{served.id}/0")
+    with mig_machine.untouched():
+        assert "served by the MPS control daemon" in mig_machine.cut("1g.5gb", purge=True).message
+
+
+def test_a_mode_that_cannot_be_read_is_no_mode(mig_machine: MigMachine) -> None:
+    mig_machine.cut("1g.5gb")
+    mig_machine.mock_driver("fault", "nvmlDeviceGetMigMode", "UNKNOWN")
+    with mig_machine.untouched():
+        for enabled in (True, False):
+            failed = mig_machine.mig({"gpus": [0], "enabled": enabled}, purge=True)
+            assert f"the driver cannot tell the MIG mode of {LABELS[0]}" in failed.message
+
+
+GAP = [
+    "place = c_nvmlGpuInstancePlacement_t(4, 4)",
+    "instance = nvmlDeviceCreateGpuInstanceWithPlacement(card, 9, byref(place))",
+    "part = c_nvmlComputeInstancePlacement_t(1, 1)",
+    "nvmlGpuInstanceCreateComputeInstanceWithPlacement(instance, 0, byref(part))",
+]
+
+
+def test_compute_instances_keep_their_places(either_way: Start) -> None:
+    """One lies in the middle: the larger one needs its slice, and what is written down brings it back there."""
+    machine = either_way(A100)
+    machine.mig({"gpus": [0]})
+    machine.nvml("\n".join(GAP))
+    (before,) = machine.instances()
+    both = {"profile": "3g.20gb", "compute_instances": ["1c.3g.20gb", "2c.3g.20gb"]}
+    with machine.untouched():
+        assert "other compute instances than the wished ones are in the way" in machine.cut(both).message
+        same = machine.cut("3g.20gb")
+    assert same["layouts"][0]["instances"][0]["compute_instances"] == ["1c.3g.20gb:1"]
+    machine.mock_driver("reboot")
+    machine.mig(*same["layouts"])
+    assert machine.instances() == [before], "with the same UUID"
+    grown = machine.cut({"profile": "3g.20gb", "compute_instances": "1c.3g.20gb:1,1c.3g.20gb"})
+    assert [part.start for part in machine.instances()[0].parts] == [1, 0]
+    machine.mock_driver("reboot")
+    now = machine.mig(*grown["layouts"])
+    assert now.changed and sorted(part.start for part in machine.instances()[0].parts) == [0, 1]
+    assert machine.cut(both, purge=True).changed
+    assert machine.places() == ["3g.20gb(1c.3g.20gb,2c.3g.20gb)@4"] or sorted(
+        (part.start, part.profile) for part in machine.instances()[0].parts
+    ) == [(0, "2c.3g.20gb"), (2, "1c.3g.20gb")]

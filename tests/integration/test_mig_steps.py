@@ -82,10 +82,27 @@ def test_steps_are_told_in_order(mig_machine: MigMachine) -> None:
     mig_machine.cut({"profile": "1g.5gb", "start": 6}, {"profile": "3g.20gb", "start": 0})
     result = mig_machine.cut("1g.5gb", "2g.10gb", "4g.20gb", purge=True, check=True)
     assert [step.partition(" of GPU")[0] for step in result["steps"]] == [
-        "destroy 3g.20gb at 0:4",
-        "create 4g.20gb at 0:4",
-        "create 2g.10gb at 4:2",
+        "destroy compute instance 0, 3g.20gb in 3g.20gb at 0:4",
+        f"destroy GPU instance {result['gpus'][0]['before']['instances'][0]['gi_id']}, 3g.20gb at 0:4",
+        "create GPU instance 4g.20gb at 0:4",
+        "create compute instance 4g.20gb in 4g.20gb at 0:4",
+        "create GPU instance 2g.10gb at 4:2",
+        "create compute instance 2g.10gb in 2g.10gb at 4:2",
     ]
+    cut = [{"profile": "1g.5gb"}, {"profile": "2g.10gb"}, {"profile": "4g.20gb"}]
+    both = [{"gpus": [0], "instances": cut}, {"gpus": [1], "instances": [{"profile": "7g.40gb"}]}]
+    foretold = mig_machine.mig(*both, purge=True, check=True)
+    mig_machine.mock_driver("trace", "on")
+    assert mig_machine.mig(*both, purge=True)["steps"] == foretold["steps"]
+    assert foretold["steps"][0] == "enable MIG mode of GPU 1", "modes come first"
+    assert len(mig_machine.changes()) == len(foretold["steps"])
+
+
+def test_a_reset_is_a_step(new_mig_machine: Callable[[str], MigMachine]) -> None:
+    machine = new_mig_machine("a100-reset-needed")
+    steps = machine.cut("7g.40gb", allow_reset=True)["steps"]
+    assert steps[:2] == ["enable MIG mode of GPU 0", "reset GPU 0"]
+    assert len(steps) == 4
 
 
 def test_by_the_stand_in(mig_machine: MigMachine) -> None:

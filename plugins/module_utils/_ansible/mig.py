@@ -15,8 +15,8 @@ from .._convergence import init_system
 from .._convergence.lock import host_lock
 from .._driver.choice import open_driver
 from .._errors import SharingError
-from .._instance import GpuInstance, Placement, Profile
-from .._mig import export, layout, planner
+from .._instance import GpuInstance, Profile
+from .._mig import export, layout, picture, planner
 from .._mig.observation import Reading
 from .._mig.planner import Plan
 from .._mig.reconcile import Host, Options, Plans
@@ -58,45 +58,40 @@ def main() -> None:
 def _body(module: AnsibleModule, commands: Commands) -> dict[str, t.Any]:
     params = module.params
     layouts = layout.parse(params["layouts"])
-    options = Options(params["purge"], params["allow_reset"], tuple(params["protect"]))
     lock = contextlib.nullcontext() if module.check_mode else host_lock(params["state_directory"], commands.timeout)
     with lock, contextlib.closing(open_driver(params["backend"], commands)) as driver:
         machine = driver.gpus()
-        host = Host(driver, commands, options)
+        protect = tuple(layout.protect(params["protect"], machine))
+        host = Host(driver, commands, Options(params["purge"], params["allow_reset"], protect))
         before = host.read(layout.choose(layouts, machine))
         plans = host.plan(before)
-        changes = any(reading.switches for reading in before) or any(
-            plan is None or not plan.empty for plan in plans.values()
-        )
-        after = _change(host, before, plans) if changes and not module.check_mode else before
+        steps = [step.text for step in host.steps(before, plans) if step.text]
+        if steps and not module.check_mode:
+            after, steps = _change(host, before, plans)
+        else:
+            after = before
         backend = driver.backend
     planned = [_End(reading, plans[str(reading.gpu.uuid)], reading.layout.enabled) for reading in before]
     ends = planned if module.check_mode else list(map(_now, after))
     return {
-        "changed": changes,
+        "changed": bool(steps),
         "gpus": [_entry(one, other) for one, other in zip(before, after)],
-        "steps": [step for end in planned for step in _steps(end.reading, end.plan)],
+        "steps": steps,
         "layouts": [export.layout(end.reading.gpu, end.on, end.plan) for end in ends],
-        "diff": {"before": "".join(map(_picture, map(_now, before))), "after": "".join(map(_picture, ends))},
+        "diff": _diff(before, ends),
         "backend": backend,
         "python": sys.executable,
         "service": init_system.choose("auto"),
         "reset_required": False,
         "reboot_required": False,
-        "warnings": [
-            f"{gpu.label} was left out: {gpu.error}"
-            for gpu in machine
-            if gpu.error and any(entry.gpus == ("all",) for entry in layouts)
-        ],
+        "warnings": layout.left_out(layouts, machine),
     }
 
 
-def _change(host: Host, before: t.Sequence[Reading], plans: Plans) -> list[Reading]:
-    """Apply the plans and return what is there then; a failure tells that too."""
+def _change(host: Host, before: t.Sequence[Reading], plans: Plans) -> tuple[list[Reading], list[str]]:
+    """Apply the plans and return what is there then, and what was done; a failure tells what is there too."""
     try:
-        host.apply(before, plans)
-        after = host.read_again(before)
-        host.verify(after)
+        return host.apply(before, plans)
     except SharingError as exc:
         for reading in before:
             with contextlib.suppress(SharingError):  # a card that does not answer any more cannot be told
@@ -105,7 +100,6 @@ def _change(host: Host, before: t.Sequence[Reading], plans: Plans) -> list[Readi
                 if exc.details.get("not_undone"):
                     exc.message += f"\nNow {_picture(_now(now))}".rstrip()
         raise
-    return after
 
 
 def _entry(before: Reading, after: Reading) -> dict[str, t.Any]:
@@ -145,27 +139,6 @@ def show_instance(instance: GpuInstance) -> dict[str, t.Any]:
     }
 
 
-def _steps(reading: Reading, plan: Plan | None) -> list[str]:
-    card = f"GPU {reading.gpu.index}"
-    mode = [f"{'enable' if reading.layout.enabled else 'disable'} MIG mode of {card}"] if reading.switches else []
-    if plan is None:
-        return [
-            *mode,
-            f"cut {card} (what it offers can be read only once its MIG mode is on, so the plan is made then)",
-        ]
-    cuts = [f"destroy {_place(one.profile, one.placement)} of {card} (GPU instance {one.id})" for one in plan.destroy]
-    cuts += [f"create {_place(one.profile.name, one.placement)} of {card}" for one in plan.create]
-    cuts += [
-        f"change the compute instances of {_place(one.instance.profile, one.instance.placement)} of {card} (GPU instance {one.instance.id})"
-        for one in plan.repair
-    ]
-    return mode + cuts if reading.layout.enabled else cuts + mode
-
-
-def _place(profile: str, placement: Placement) -> str:
-    return f"{profile} at {placement.start}:{placement.size}"
-
-
 class _End(t.NamedTuple):
     """A card, what is kept and made on it, and whether its MIG mode is on then."""
 
@@ -173,15 +146,35 @@ class _End(t.NamedTuple):
     plan: Plan | None
     on: bool
 
+    @property
+    def blocks(self) -> list[picture.Block]:
+        """What is drawn."""
+        card, protected = self.reading.card, self.reading.protected
+        return planner.blocks(self.plan, protected) if card and self.plan and self.on else []
+
+    def lines(self, slots: str) -> str:
+        """Return the card's line, and its slots where it is in MIG mode and they are known."""
+        line = f"{self.reading.gpu.label}: MIG mode {'enabled' if self.on else 'disabled'}\n"
+        return f"{line}{self.reading.card.title}  {slots}\n" if self.on and slots and self.reading.card else line
+
 
 def _now(reading: Reading) -> _End:
     return _End(reading, Plan(keep=reading.card.instances) if reading.card else None, reading.mig.current)
 
 
+def _diff(before: t.Sequence[Reading], ends: t.Sequence[_End]) -> dict[str, str]:
+    """Draw the slots of each card before and after, to the same scale."""
+    drawn = {"before": "", "after": ""}
+    for reading, end in zip(before, ends):
+        now = _now(reading)
+        units = max(one.reading.card.units if one.reading.card else 0 for one in (now, end))
+        slots = picture.slots(units, [now.blocks, end.blocks]) if units else ["", ""]
+        drawn["before"] += now.lines(slots[0])
+        drawn["after"] += end.lines(slots[1] if end.plan else "")
+    return drawn
+
+
 def _picture(end: _End) -> str:
-    """Draw a card's slots under a line that tells its mode; without MIG mode there are none."""
-    reading, plan, on = end
-    line = f"{reading.gpu.label}: MIG mode {'enabled' if on else 'disabled'}\n"
-    if not on or reading.card is None or plan is None or not reading.card.profiles:
-        return line
-    return line + planner.draw(reading.card, plan, reading.protected)[1] + "\n"
+    """Draw the slots of a card alone."""
+    card = end.reading.card
+    return end.lines(picture.slots(card.units, [end.blocks])[0] if card and card.units else "")

@@ -12,32 +12,44 @@ _TOLD = ("done", "undone", "not_undone")
 
 
 class Step(t.NamedTuple):
-    """Something to do, in a person's words, and how to take it back (None: it cannot be). Without text it is not told."""
+    """Something to do, in a person's words, and how to take it back (None: it cannot be). Without text it is not told.
+
+    ``do`` may return what it did in other words. ``settle`` takes back what it may have done although it failed.
+    """
 
     text: str
-    do: t.Callable[[], None]
+    do: t.Callable[[], list[str] | None]
     undo: t.Callable[[], None] | None = None
+    settle: t.Callable[[], None] | None = None
 
 
-def carry_out(steps: t.Sequence[Step]) -> None:
-    """Do all steps. Raises the error of the step that failed, with ``done``, ``undone`` and ``not_undone`` in its details.
+def carry_out(steps: t.Sequence[Step]) -> list[str]:
+    """Do all steps and return what was done. Raises the error of the step that failed, with ``done``, ``undone`` and ``not_undone`` in its details.
 
     A step may itself carry out steps: what they tell comes together.
     """
     done: list[Step] = []
+    told: list[str] = []
     for step in steps:
         try:
-            step.do()
+            words = step.do()
         except (SharingError, OSError) as exc:
             error = exc if isinstance(exc, SharingError) else CommandFailed(f"Cannot {step.text}: {exc}")
-            _take_back(done, error)
+            _take_back(done, told, step, error)
             raise error from exc
         done.append(step)
+        told += [step.text] * bool(step.text) if words is None else words
+    return told
 
 
-def _take_back(done: t.Sequence[Step], error: SharingError) -> None:
+def _take_back(done: t.Sequence[Step], told: list[str], failed: Step, error: SharingError) -> None:
     undone: list[str] = []
     left: list[str] = []
+    if failed.settle:
+        try:
+            failed.settle()
+        except (SharingError, OSError) as exc:
+            left.append(f"{failed.text} (it may have been done: {exc})")
     for step in reversed(done):
         if step.undo is None:
             left.append(step.text)
@@ -47,17 +59,17 @@ def _take_back(done: t.Sequence[Step], error: SharingError) -> None:
             undone.append(step.text)
         except (SharingError, OSError) as exc:
             left.append(f"{step.text} (taking it back failed: {exc})")
-    message = error.message.removesuffix(_told("", error.details))
+    message = error.message.removesuffix(tell("", error.details))
     inner = {key: error.details.get(key, []) for key in _TOLD}
     error.details.update(
-        done=[step.text for step in done if step.text] + inner["done"],
+        done=told + inner["done"],
         undone=inner["undone"] + [text for text in undone if text],
         not_undone=inner["not_undone"] + [text for text in left if text],
     )
-    error.message = _told(message, error.details)
+    error.message = tell(message, error.details)
 
 
-def _told(message: str, details: t.Mapping[str, t.Any]) -> str:
+def tell(message: str, details: t.Mapping[str, t.Any]) -> str:
     """Return a message with what was taken back and what was not."""
     told = [f"Taken back: {'; '.join(details['undone'])}"] if details.get("undone") else []
     told += [f"Not taken back: {'; '.join(details['not_undone'])}"] if details.get("not_undone") else []

@@ -82,7 +82,7 @@ class MigDriver(Driver):
 
     @abc.abstractmethod
     def compute_profiles(self, gpu: Gpu, instance: int) -> tuple[ComputeProfile, ...]:
-        """Return the kinds of compute instances that a GPU instance offers."""
+        """Return the kinds of compute instances that a GPU instance offers, with their places where the driver tells these."""
 
     @abc.abstractmethod
     def create_gpu_instance(self, gpu: Gpu, profile: Profile, placement: Placement) -> int:
@@ -93,8 +93,10 @@ class MigDriver(Driver):
         """Destroy a GPU instance that has no compute instance."""
 
     @abc.abstractmethod
-    def create_compute_instance(self, gpu: Gpu, instance: int, profile: ComputeProfile) -> int:
-        """Create a compute instance and return its id."""
+    def create_compute_instance(
+        self, gpu: Gpu, instance: int, profile: ComputeProfile, placement: Placement | None
+    ) -> int:
+        """Create a compute instance, at the driver's choice where ``placement`` is None, and return its id."""
 
     @abc.abstractmethod
     def destroy_compute_instance(self, gpu: Gpu, instance: int, compute_instance: int) -> None:

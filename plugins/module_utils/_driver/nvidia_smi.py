@@ -9,10 +9,10 @@ import typing as t
 
 from .._command import Answer, Commands
 from .._errors import CommandFailed, NotSupported
-from .._gpu import Capability, Gpu, Mig, Process, System, kernel_pci
+from .._gpu import Capability, Gpu, Process, System, kernel_pci
 from .interface import MigDriver
 from .nvidia_smi_call import LOST, Ask, failed
-from .nvidia_smi_mig import NvidiaSmiMig
+from .nvidia_smi_mig import NvidiaSmiMig, parse_mig
 
 FIELDS = (
     "index",
@@ -154,7 +154,7 @@ def parse_gpu(line: str) -> Gpu:
         memory_total_mib=_integer(row["memory.total"]),
         compute_mode=parse_compute_mode(row["compute_mode"]),
         persistence_mode=_enabled(row["persistence_mode"]),
-        mig=_mig(_enabled(row["mig.mode.current"]), _enabled(row["mig.mode.pending"])),
+        mig=parse_mig(row["mig.mode.current"], row["mig.mode.pending"]),
         error=None if uuid else f"nvidia-smi gives no UUID for it: {row['uuid']}",
     )
 
@@ -178,12 +178,6 @@ def _integer(value: str) -> int | None:
 
 def _enabled(value: str) -> bool | None:
     return {"enabled": True, "disabled": False}.get(value.lower())
-
-
-def _mig(current: bool | None, pending: bool | None) -> Mig:
-    if current is None:
-        return Mig(False, False, False)
-    return Mig(True, current, current if pending is None else pending)
 
 
 def parse_processes(text: str) -> dict[str, tuple[Process, ...]]:

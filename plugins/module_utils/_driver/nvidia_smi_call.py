@@ -12,6 +12,8 @@ from .._gpu import Gpu
 from .interface import refusal
 
 LOST = re.compile(r"GPU is lost|GPU requires reset|Unable to determine the device handle", re.IGNORECASE)
+# What a command by UUID or address ends with before it does anything, when some GPU is lost (535, 550).
+_SOME_LOST = re.compile(r"^(Problem with GPU \d+|Unable to determine the device handle)")
 _NO_DRIVER = re.compile(r"communicate with the NVIDIA driver|couldn't find libnvidia-ml|Failed to initialize NVML")
 
 
@@ -42,8 +44,10 @@ class Ask:
         return value
 
     def of(self, gpu: Gpu, *arguments: str, group: tuple[str, ...] = ()) -> Answer:
-        """Run a command on one GPU."""
-        return self(*group, *self.index(gpu), *arguments)
+        """Run a command on one GPU. By UUID it cannot meet another one, but fails when any GPU is lost; then by index."""
+        answer = self(*group, "-i", str(gpu.uuid), *arguments)
+        stopped = answer.rc != 0 and _SOME_LOST.search(answer.text)
+        return self(*group, *self.index(gpu), *arguments) if stopped else answer
 
     def index(self, gpu: Gpu) -> tuple[str, str]:
         """Return what selects a GPU, after a look whether its index still means it."""

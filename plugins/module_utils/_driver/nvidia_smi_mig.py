@@ -23,6 +23,7 @@ _COMPUTE_PROFILE = re.compile(r"\|\s+\d+\s+(\d+)\s+MIG (\S+)\s+(\d+)(\*?)\s+(\d+
 _CREATED = re.compile(r"Successfully created (?:GPU|compute) instance ID\s+(\d+)")
 _DEVICE = re.compile(r"^\s+MIG \S+\s+Device\s+(\d+): \(UUID: (MIG-[^)]+)\)", re.MULTILINE)
 _PLACE = r"<gpu_instance_id>(\d+)</gpu_instance_id>\s*<compute_instance_id>(\d+)</compute_instance_id>"
+_NO_MODE = ("[N/A]", "N/A", "[Not Supported]", "")  # of a GPU that has no MIG
 _MIB = 1024
 
 
@@ -37,8 +38,11 @@ class NvidiaSmiMig:
     def mig_mode(self, gpu: Gpu) -> Mig:
         """See Driver."""
         value = self._ask.field(gpu, "mig.mode.current,mig.mode.pending")
-        current, _comma, pending = (word.strip().lower() for word in value.partition(","))
-        return Mig(current in ("enabled", "disabled"), current == "enabled", pending == "enabled")
+        current, _comma, pending = value.partition(",")
+        found = parse_mig(current, pending)
+        if found is None:
+            raise CommandFailed(f"Cannot read the MIG mode of {gpu.label}: nvidia-smi says: {value}")
+        return found
 
     def set_mig_mode(self, gpu: Gpu, on: bool) -> str | None:
         """See Driver."""
@@ -86,15 +90,21 @@ class NvidiaSmiMig:
                 raise failed(f"list the MIG instances of {gpu.label}", answer)
         if compute.rc != 0 and not _NONE.search(compute.text):
             raise failed(f"list the compute instances of {gpu.label}", compute)
-        return parse_instances(listed.out, compute.out, detail.out, _of_gpu(devices.out, gpu))
+        found = parse_instances(listed.out, compute.out, detail.out, _of_gpu(devices.out, gpu))
+        # One without compute instances may have gone between the questions.
+        if not all(one.compute_instances for one in found) and self._ask("mig", *index, "-lgi").out != listed.out:
+            raise CommandFailed(f"The MIG instances of {gpu.label} changed while they were listed")
+        return found
 
     def compute_profiles(self, gpu: Gpu, instance: int) -> tuple[ComputeProfile, ...]:
         """See Driver."""
         answer = self._mig(gpu, "-gi", str(instance), "-lcip")
         if answer.rc != 0:
             raise failed(f"list the compute instance profiles of GPU instance {instance} of {gpu.label}", answer)
+        places = self._mig(gpu, "-gi", str(instance), "-lcipp")  # not known to 470
+        placements = parse_placements(places.out) if places.rc == 0 else {}
         return tuple(
-            ComputeProfile(int(number), name, _compute_slices(name), int(most))
+            ComputeProfile(int(number), name, _compute_slices(name), int(most), placements.get(int(number), ()))
             for _gi, name, number, _star, _free, most in _COMPUTE_PROFILE.findall(answer.out)
         )
 
@@ -109,10 +119,14 @@ class NvidiaSmiMig:
         """See Driver."""
         _destroyed(f"destroy GPU instance {instance} of {gpu.label}", self._mig(gpu, "-dgi", "-gi", str(instance)))
 
-    def create_compute_instance(self, gpu: Gpu, instance: int, profile: ComputeProfile) -> int:
+    def create_compute_instance(
+        self, gpu: Gpu, instance: int, profile: ComputeProfile, placement: Placement | None
+    ) -> int:
         """See Driver."""
-        answer = self._mig(gpu, "-cci", str(profile.id), "-gi", str(instance))
-        return _created(f"create compute instance {profile.name} in GPU instance {instance} of {gpu.label}", answer)
+        what = str(profile.id) if placement is None else f"{profile.id}:{placement.start}"
+        answer = self._mig(gpu, "-cci", what, "-gi", str(instance))
+        at = "" if placement is None else f" at {placement.start}"
+        return _created(f"create compute instance {profile.name} in GPU instance {instance} of {gpu.label}{at}", answer)
 
     def destroy_compute_instance(self, gpu: Gpu, instance: int, compute_instance: int) -> None:
         """See Driver."""
@@ -121,6 +135,17 @@ class NvidiaSmiMig:
 
     def _mig(self, gpu: Gpu, *arguments: str) -> Answer:
         return self._ask.of(gpu, *arguments, group=("mig",))
+
+
+def parse_mig(current: str, pending: str) -> Mig | None:
+    """Return the MIG mode from the fields of ``--query-gpu``; None where the driver cannot tell it of a GPU that may have one."""
+    modes = {"enabled": True, "disabled": False}
+    now, later = current.strip(), pending.strip()
+    if now in _NO_MODE:
+        return Mig(False, False, False)
+    if now.lower() not in modes:
+        return None
+    return Mig(True, modes[now.lower()], modes.get(later.lower(), modes[now.lower()]))
 
 
 def _created(action: str, answer: Answer) -> int:
@@ -161,14 +186,19 @@ def _compute_slices(name: str) -> int:
 
 def parse_profiles(profiles: str, placements: str) -> tuple[Profile, ...]:
     """Return the profiles of ``-lgip`` with the places of ``-lgipp``."""
-    places = {
-        int(number): tuple(Placement(int(start), int(size)) for start in starts.split(",") if start)
-        for number, starts, size in _PLACEMENTS.findall(placements)
-    }
+    places = parse_placements(placements)
     return tuple(
         Profile(int(number), name, _slices(name), round(float(gib) * _MIB), int(most), places.get(int(number), ()))
         for name, number, _free, most, gib in _PROFILE.findall(profiles)
     )
+
+
+def parse_placements(text: str) -> dict[int, tuple[Placement, ...]]:
+    """Return the places of each profile by its id, of ``-lgipp`` or ``-lcipp``."""
+    return {
+        int(number): tuple(Placement(int(start), int(size)) for start in starts.split(",") if start)
+        for number, starts, size in _PLACEMENTS.findall(text)
+    }
 
 
 def parse_instances(listed: str, compute: str, detail: str, uuids: t.Mapping[int, str]) -> tuple[GpuInstance, ...]:

@@ -74,7 +74,7 @@ class NvmlDriver(NvmlMig, MigDriver):
                 memory_total_mib=_mib(optional(pynvml.nvmlDeviceGetMemoryInfo, handle)),
                 compute_mode=_mode(optional(pynvml.nvmlDeviceGetComputeMode, handle)),
                 persistence_mode=_flag(optional(pynvml.nvmlDeviceGetPersistenceMode, handle)),
-                mig=read_mode(handle),
+                mig=optional(read_mode, handle),
                 processes=_processes(handle),
             )
         except pynvml.NVMLError as exc:

@@ -17,6 +17,7 @@ except ImportError:
 HAS_PYNVML = pynvml is not None
 T = t.TypeVar("T")
 
+NO_SUCH_FUNCTION = (3, 13)  # not supported, function not found: this GPU or this driver has no such thing
 # not supported, size, function not found, argument version, deprecated, unknown: the value is unknown
 _UNREADABLE = (3, 7, 13, 25, 26, 999)
 _LOST = (15, 16, 28)  # lost, reset required, in bad state

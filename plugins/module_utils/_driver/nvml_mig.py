@@ -8,15 +8,15 @@ import ctypes
 import functools
 import typing as t
 
-from .._errors import NotSupported
+from .._errors import CommandFailed, NotSupported
 from .._gpu import Gpu, Mig
 from .._instance import ComputeInstance, ComputeProfile, GpuInstance, Placement, Profile
 from .interface import PENDING, refusal
-from .nvml_call import call, code, kind, optional, pynvml
+from .nvml_call import NO_SUCH_FUNCTION, call, code, kind, optional, pynvml
 
 _MOST_PLACEMENTS = 32
 _NO_SUCH = (2, 3)  # invalid argument, not supported: this GPU does not offer it
-
+_NO_DEVICE = (2, 6)  # invalid argument, not found: no MIG device has this index
 
 Uuids = t.Mapping[tuple[int, int], str]  # by GPU instance and compute instance
 Busy = t.Mapping[tuple[int, int], t.Sequence[int]]
@@ -89,9 +89,13 @@ class NvmlMig:
                 read = functools.partial(pynvml.nvmlComputeInstanceGetInfo_v2, part)
                 found = call(f"read a compute instance of {gpu.label}", read)
                 key = (info.id, found.id)
+                if key not in uuids:  # it was made or destroyed while the card was read
+                    raise CommandFailed(
+                        f"Cannot find the MIG device of compute instance {found.id} in GPU instance {info.id} of {gpu.label}"
+                    )
                 place = Placement(found.placement.start, found.placement.size)
                 parts.append(
-                    ComputeInstance(found.id, offered.name, place, uuids.get(key), tuple(sorted(busy.get(key, ()))))
+                    ComputeInstance(found.id, offered.name, place, uuids[key], tuple(sorted(busy.get(key, ()))))
                 )
         place = Placement(info.placement.start, info.placement.size)
         return GpuInstance(info.id, profile, place, tuple(sorted(parts, key=lambda part: part.id)))
@@ -114,7 +118,8 @@ class NvmlMig:
         parent = self._gpu_instance(gpu, instance)
         info = call(f"read GPU instance {instance} of {gpu.label}", lambda: pynvml.nvmlGpuInstanceGetInfo(parent))
         profile = next((profile.name for profile in self.mig_profiles(gpu) if profile.id == info.profileId), "")
-        return self._offered_compute(gpu, parent, profile)
+        offered = self._offered_compute(gpu, parent, profile)
+        return tuple(one._replace(placements=_compute_placements(parent, one, gpu)) for one in offered)
 
     def create_gpu_instance(self, gpu: Gpu, profile: Profile, placement: Placement) -> int:
         """See Driver."""
@@ -136,12 +141,19 @@ class NvmlMig:
         )
         self._created.pop((gpu.uuid, instance), None)
 
-    def create_compute_instance(self, gpu: Gpu, instance: int, profile: ComputeProfile) -> int:
+    def create_compute_instance(
+        self, gpu: Gpu, instance: int, profile: ComputeProfile, placement: Placement | None
+    ) -> int:
         """See Driver."""
         action = f"create compute instance {profile.name} in GPU instance {instance} of {gpu.label}"
-        created = call(
-            action, lambda: pynvml.nvmlGpuInstanceCreateComputeInstance(self._gpu_instance(gpu, instance), profile.id)
-        )
+        parent = self._gpu_instance(gpu, instance)
+        if placement is None:
+            created = call(action, lambda: pynvml.nvmlGpuInstanceCreateComputeInstance(parent, profile.id))
+        else:
+            place = pynvml.c_nvmlComputeInstancePlacement_t(placement.start, placement.size)
+            reference = ctypes.byref(place)
+            create = pynvml.nvmlGpuInstanceCreateComputeInstanceWithPlacement
+            created = call(f"{action} at {placement.start}", lambda: create(parent, profile.id, reference))
         return int(call("read the new compute instance", lambda: pynvml.nvmlComputeInstanceGetInfo_v2(created)).id)
 
     def destroy_compute_instance(self, gpu: Gpu, instance: int, compute_instance: int) -> None:
@@ -161,9 +173,14 @@ class NvmlMig:
 
 
 def read_mode(handle: t.Any) -> Mig:
-    """Return the MIG mode of a device handle."""
-    modes = optional(pynvml.nvmlDeviceGetMigMode, handle)
-    return Mig(False, False, False) if modes is None else Mig(True, bool(modes[0]), bool(modes[1]))
+    """Return the MIG mode of a device handle. Raises NVML's error where a GPU that may have one cannot tell."""
+    try:
+        current, pending = pynvml.nvmlDeviceGetMigMode(handle)
+    except pynvml.NVMLError as exc:
+        if code(exc) in NO_SUCH_FUNCTION:
+            return Mig(False, False, False)
+        raise
+    return Mig(True, bool(current), bool(pending))
 
 
 def _name(value: t.Any) -> str:
@@ -204,6 +221,18 @@ def _placements(handle: t.Any, profile: int, gpu: Gpu) -> tuple[Placement, ...]:
     return tuple(sorted(Placement(place.start, place.size) for place in places[: count.value]))
 
 
+def _compute_placements(parent: t.Any, profile: ComputeProfile, gpu: Gpu) -> tuple[Placement, ...]:
+    count = ctypes.c_uint(_MOST_PLACEMENTS)
+    places = (pynvml.c_nvmlComputeInstancePlacement_t * count.value)()
+    try:
+        pynvml.nvmlGpuInstanceGetComputeInstancePossiblePlacements(parent, profile.id, places, ctypes.byref(count))
+    except pynvml.NVMLError as exc:
+        if code(exc) in NO_SUCH_FUNCTION:
+            return ()
+        raise refusal(kind(code(exc)), f"Cannot read the placements of {profile.name} of {gpu.label}: {exc}") from exc
+    return tuple(sorted(Placement(place.start, place.size) for place in places[: count.value]))
+
+
 def _listed(
     function: t.Callable[..., t.Any], kind: t.Any, parent: t.Any, profile: int, most: int, gpu: Gpu
 ) -> list[t.Any]:
@@ -220,8 +249,8 @@ def _mig_devices(handle: t.Any) -> dict[tuple[int, int], str]:
         try:
             device = pynvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, number)
         except pynvml.NVMLError as exc:
-            if code(exc) == 6:  # not found: indices are dense
-                break
+            if code(exc) in _NO_DEVICE:
+                continue
             raise
         key = (pynvml.nvmlDeviceGetGpuInstanceId(device), pynvml.nvmlDeviceGetComputeInstanceId(device))
         uuids[key] = pynvml.nvmlDeviceGetUUID(device)

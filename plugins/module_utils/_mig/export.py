@@ -7,6 +7,7 @@ from __future__ import annotations
 import typing as t
 
 from .._gpu import Gpu
+from . import compute
 from .planner import Plan
 
 
@@ -17,18 +18,18 @@ def layout(gpu: Gpu, enabled: bool, plan: Plan | None) -> dict[str, t.Any]:
     changes = {change.instance.id: change for change in plan.repair}
     entries = []
     for instance in plan.keep:
-        names = [part.profile for part in instance.compute_instances]
+        shares = [compute.Share(part.profile, part.placement.start) for part in instance.compute_instances]
         if instance.id in changes:
             change = changes[instance.id]
-            names = [part.profile for part in instance.compute_instances if part not in change.destroy]
-            names += change.create
-        entries.append(_entry(instance.profile, instance.placement.start, names))
+            gone = {compute.Share(part.profile, part.placement.start) for part in change.destroy}
+            shares = [share for share in shares if share not in gone] + [*change.create]
+        entries.append(_entry(instance.profile, instance.placement.start, shares))
     entries += [_entry(one.profile.name, one.placement.start, one.compute) for one in plan.create]
     return {"gpus": [gpu.uuid], "enabled": True, "instances": sorted(entries, key=lambda entry: entry["start"])}
 
 
-def _entry(profile: str, start: int, compute: t.Sequence[str]) -> dict[str, t.Any]:
+def _entry(profile: str, start: int, shares: t.Sequence[compute.Share]) -> dict[str, t.Any]:
     entry: dict[str, t.Any] = {"profile": profile, "start": start}
-    if compute and list(compute) != [profile]:
-        entry["compute_instances"] = list(compute)
+    if shares and [share.name for share in shares] != [profile]:
+        entry["compute_instances"] = [compute.show(share) for share in shares]
     return entry

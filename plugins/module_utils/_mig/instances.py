@@ -8,24 +8,27 @@ import typing as t
 
 from .._convergence.steps import Step
 from .._driver.interface import MigDriver
-from .._errors import DoesNotFit, NotSupported
+from .._errors import DoesNotFit, NotReadBack, NotSupported
 from .._gpu import Gpu
-from .._instance import ComputeInstance, ComputeProfile, GpuInstance, Placement
+from .._instance import ComputeInstance, ComputeProfile, GpuInstance, Placement, Profile
+from . import compute
 from .card import Card
 from .planner import Creation, Plan, Repair
 
 
-class _Place(t.NamedTuple):
-    """Where a step works: a GPU instance that has an id by then, which may be a new one."""
+class _Place:
+    """Where steps work: a GPU instance, which may be a new one and has an id by then."""
 
-    gpu: Gpu
-    profile: str
-    placement: Placement
-    ids: list[int]
+    def __init__(self, gpu: Gpu, profile: Profile, placement: Placement, there: GpuInstance | None = None) -> None:
+        self.gpu = gpu
+        self.profile = profile
+        self.placement = placement
+        self.id = there.id if there else -1
+        self.parts = {one.id for one in there.compute_instances} if there else set()  # known ones
 
     @property
     def text(self) -> str:
-        return f"{self.profile} at {self.placement.start}:{self.placement.size} of GPU {self.gpu.index}"
+        return f"{self.profile.name} at {self.placement.start}:{self.placement.size} of GPU {self.gpu.index}"
 
 
 class Cutter:
@@ -43,76 +46,132 @@ class Cutter:
         for creation in plan.create:
             steps += self._create(card.gpu, creation)
         for repair in plan.repair:
-            steps += self._repair(card.gpu, repair)
+            steps += self._repair(card, repair)
         return steps
 
     def empty(self, gpu: Gpu) -> None:
         """Destroy all that is on a card."""
         for instance in self._driver.instances(gpu):
-            for part in instance.compute_instances:
-                self._driver.destroy_compute_instance(gpu, instance.id, part.id)
-            self._driver.destroy_gpu_instance(gpu, instance.id)
+            self._remove(gpu, instance)
+
+    def _remove(self, gpu: Gpu, instance: GpuInstance) -> None:
+        for part in instance.compute_instances:
+            self._driver.destroy_compute_instance(gpu, instance.id, part.id)
+        self._driver.destroy_gpu_instance(gpu, instance.id)
+
+    def _now(self, at: _Place) -> GpuInstance | None:
+        """What lies at a place now, whatever an answer said."""
+        found = (one for one in self._driver.instances(at.gpu) if one.placement == at.placement)
+        return next((one for one in found if one.profile == at.profile.name), None)
 
     def _destroy(self, card: Card, instance: GpuInstance) -> list[Step]:
-        at = _Place(card.gpu, instance.profile, instance.placement, [instance.id])
+        at = _Place(card.gpu, card.profile_of(instance), instance.placement, instance)
 
         def again() -> None:
-            profile = card.profile(instance.profile)
-            if profile is None:
+            if card.profile(instance.profile) is None:
                 raise NotSupported(f"the driver offers no profile {instance.profile} any more")
-            at.ids.append(self._driver.create_gpu_instance(card.gpu, profile, instance.placement))
+            self._make_instance(at)
+
+        def settle() -> None:
+            if self._now(at) is None:
+                again()
 
         # The last one first, so that they come back in the old order, to their old places.
         steps = [self._destroy_part(at, part) for part in reversed(instance.compute_instances)]
         text = f"destroy GPU instance {instance.id}, {at.text}"
-        return [*steps, Step(text, lambda: self._driver.destroy_gpu_instance(card.gpu, instance.id), again)]
+        return [*steps, Step(text, lambda: self._driver.destroy_gpu_instance(at.gpu, at.id), again, settle)]
 
     def _create(self, gpu: Gpu, creation: Creation) -> list[Step]:
-        profile, placement = creation.profile, creation.placement
-        at = _Place(gpu, profile.name, placement, [])
+        at = _Place(gpu, creation.profile, creation.placement)
+
+        def settle() -> None:
+            made = self._now(at)
+            if made and not made.compute_instances:  # one that has some is somebody else's, who came first
+                self._remove(gpu, made)
+
         step = Step(
             f"create GPU instance {at.text}",
-            lambda: at.ids.append(self._driver.create_gpu_instance(gpu, profile, placement)),
-            lambda: self._driver.destroy_gpu_instance(gpu, at.ids[-1]),
+            lambda: self._make_instance(at),
+            lambda: self._driver.destroy_gpu_instance(gpu, at.id),
+            settle,
         )
-        return [step, *(self._create_part(at, name) for name in creation.compute)]
+        places: dict[int, Placement] = {}  # of the compute instances, by their number, once the driver could be asked
+        return [
+            step,
+            *(self._create_part(at, creation.compute, number, places) for number in range(len(creation.compute))),
+        ]
 
-    def _repair(self, gpu: Gpu, repair: Repair) -> list[Step]:
+    def _make_instance(self, at: _Place) -> None:
+        at.id = self._driver.create_gpu_instance(at.gpu, at.profile, at.placement)
+        at.parts = set()
+
+    def _repair(self, card: Card, repair: Repair) -> list[Step]:
         instance = repair.instance
-        at = _Place(gpu, instance.profile, instance.placement, [instance.id])
+        at = _Place(card.gpu, card.profile_of(instance), instance.placement, instance)
         steps = [self._destroy_part(at, part) for part in reversed(repair.destroy)]
-        return steps + [self._create_part(at, name) for name in repair.create]
+        return steps + [self._create_part(at, (share,), 0, {}) for share in repair.create]
 
-    def _create_part(self, at: _Place, name: str) -> Step:
+    def _create_part(self, at: _Place, shares: compute.Shares, number: int, places: dict[int, Placement]) -> Step:
+        share = shares[number]
         made: list[int] = []
+
+        def create() -> None:
+            if share.name != at.profile.name and not places:
+                offered = self._compute_profiles(at)
+                places.update(enumerate(compute.place(shares, at.profile, offered)))
+            made.append(self._make_part(at, share.name, places.get(number)))
+
         return Step(
-            f"create compute instance {name} in {at.text}",
-            lambda: made.append(self._make(at, name)),
-            lambda: self._driver.destroy_compute_instance(at.gpu, at.ids[-1], made[-1]),
+            f"create compute instance {compute.show(share)} in {at.text}",
+            create,
+            lambda: self._driver.destroy_compute_instance(at.gpu, at.id, made[-1]),
+            lambda: self._settle_part(at, share.name),
         )
+
+    def _settle_part(self, at: _Place, name: str) -> None:
+        """Destroy compute instances of a kind that nobody had made before."""
+        now = self._now(at)
+        for part in now.compute_instances if now else ():
+            if part.profile == name and part.id not in at.parts and not part.processes:
+                self._driver.destroy_compute_instance(at.gpu, at.id, part.id)
 
     def _destroy_part(self, at: _Place, part: ComputeInstance) -> Step:
+        def destroy() -> None:
+            self._driver.destroy_compute_instance(at.gpu, at.id, part.id)
+            at.parts.discard(part.id)
+
         def again() -> None:
-            self._make(at, part.profile)
+            self._make_part(at, part.profile, part.placement)
 
-        return Step(
-            f"destroy compute instance {part.id}, {part.profile} in {at.text}",
-            lambda: self._driver.destroy_compute_instance(at.gpu, at.ids[-1], part.id),
-            again,
-        )
+        def settle() -> None:
+            now = self._now(at)
+            if now and part.id not in {one.id for one in now.compute_instances}:
+                again()
 
-    def _make(self, at: _Place, name: str) -> int:
-        return self._driver.create_compute_instance(at.gpu, at.ids[-1], self._profile(at, name))
+        text = f"destroy compute instance {part.id}, {part.profile} in {at.text}"
+        return Step(text, destroy, again, settle)
 
-    def _profile(self, at: _Place, name: str) -> ComputeProfile:
-        key = (at.gpu.name, at.profile)
-        if key not in self._offered:
-            self._offered[key] = self._driver.compute_profiles(at.gpu, at.ids[-1])
-        found = next((offered for offered in self._offered[key] if _means(offered, name, at.profile)), None)
+    def _make_part(self, at: _Place, name: str, place: Placement | None) -> int:
+        kind = self._kind(at, name)
+        # One that fills the GPU instance has but one place, and old drivers know no places.
+        where = place if kind.placements and kind.slices < at.profile.slices else None
+        made = self._driver.create_compute_instance(at.gpu, at.id, kind, where)
+        at.parts.add(made)
+        return made
+
+    def _kind(self, at: _Place, name: str) -> ComputeProfile:
+        offered = self._compute_profiles(at)
+        found = next((kind for kind in offered if _means(kind, name, at.profile.name)), None)
         if found is None:
-            names = ", ".join(offered.name for offered in self._offered[key])
+            names = ", ".join(kind.name for kind in offered)
             raise DoesNotFit(f"A GPU instance {at.text} offers no compute instance {name}; it offers {names}")
         return found
+
+    def _compute_profiles(self, at: _Place) -> tuple[ComputeProfile, ...]:
+        key = (at.gpu.uuid, at.profile.name)
+        if key not in self._offered:
+            self._offered[key] = self._driver.compute_profiles(at.gpu, at.id)
+        return self._offered[key]
 
 
 def _means(offered: ComputeProfile, name: str, profile: str) -> bool:

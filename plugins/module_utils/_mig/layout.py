@@ -8,7 +8,7 @@ import re
 import typing as t
 
 from .. import _selection
-from .._errors import BadOption, DoesNotFit
+from .._errors import BadOption, CommandFailed, DoesNotFit
 from .._gpu import Gpu
 
 _TRUE = ("true", "yes", "on", "1")
@@ -35,27 +35,84 @@ class Layout(t.NamedTuple):
     instances: tuple[InstanceWish, ...] | None = None
 
 
+class Protected(t.NamedTuple):
+    """An instance that must stay: by a MIG device's UUID (lower case), or by a card's UUID and the id of a GPU instance."""
+
+    text: str
+    device: str | None = None
+    card: str | None = None
+    instance: int | None = None
+
+
 def parse(raw: t.Sequence[t.Mapping[str, t.Any]]) -> list[Layout]:
     """Return the checked layouts of option ``layouts``. Raises BadOption at the first value that is not usable."""
     return [_parse_one(entry, f"layouts[{number}]") for number, entry in enumerate(raw)]
 
 
 def choose(layouts: t.Sequence[Layout], gpus: t.Sequence[Gpu]) -> list[tuple[Gpu, Layout]]:
-    """Return each card that is named with its layout, in order of index; fail on a card in two layouts or without MIG."""
+    """Return each card that is named with its layout, in order of index; fail on a card in two layouts or without MIG.
+
+    ``all`` means the cards that can be cut, where cutting is what is asked.
+    """
     chosen: dict[int, tuple[Gpu, Layout]] = {}
     for layout in layouts:
-        for gpu in _selection.choose(layout.gpus, gpus, f"{layout.option}.gpus"):
+        option = f"{layout.option}.gpus"
+        for gpu in _able(layout, _selection.choose(layout.gpus, gpus, option)):
             if gpu.index in chosen:
                 other = chosen[gpu.index][1].option
                 raise BadOption(
-                    f"{layout.option}.gpus",
-                    ", ".join(layout.gpus),
-                    f"{gpu.label} already stands in {other}; a card has one layout",
+                    option, ", ".join(layout.gpus), f"{gpu.label} already stands in {other}; a card has one layout"
                 )
-            if layout.enabled and not (gpu.mig and gpu.mig.capable):
+            if gpu.mig is None:
+                raise CommandFailed(f"{layout.option}: the driver cannot tell the MIG mode of {gpu.label}")
+            if layout.enabled and not gpu.mig.capable:
                 raise DoesNotFit(f"{layout.option}: {gpu.label} has no MIG mode; leave it out, or choose another card")
             chosen[gpu.index] = (gpu, layout)
     return [chosen[index] for index in sorted(chosen)]
+
+
+def left_out(layouts: t.Sequence[Layout], gpus: t.Sequence[Gpu]) -> list[str]:
+    """Return which cards ``all`` did not mean, and why."""
+    told = []
+    for layout in layouts:
+        if layout.gpus == (_selection.ALL,):
+            told += [f"{gpu.label} was left out: {gpu.error}" for gpu in gpus if gpu.error]
+            healthy = [gpu for gpu in gpus if not gpu.error]
+            able = _able(layout, healthy)
+            told += [f"{gpu.label} was left out: it has no MIG mode" for gpu in healthy if gpu not in able]
+    return told
+
+
+def _able(layout: Layout, gpus: list[Gpu]) -> list[Gpu]:
+    if layout.gpus != (_selection.ALL,) or not layout.enabled:
+        return gpus
+    # Where none can be cut, that is the error.
+    return [gpu for gpu in gpus if gpu.mig is None or gpu.mig.capable] or gpus
+
+
+def protect(names: t.Sequence[str], gpus: t.Sequence[Gpu]) -> list[Protected]:
+    """Return what option ``protect`` names. Raises BadOption for what names nothing that could be there."""
+    return [_parse_protected(name.strip(), gpus) for name in names if name.strip()]
+
+
+def _parse_protected(name: str, gpus: t.Sequence[Gpu]) -> Protected:
+    # MIG-GPU-<uuid>/<GPU instance>/<compute instance> is what drivers before 470 call a MIG device.
+    old = re.match(r"^MIG-(GPU-[^/]+)/([0-9]+)/[0-9]+$", name, re.IGNORECASE)
+    if re.match(r"^MIG-[0-9a-f-]{36}$", name, re.IGNORECASE):
+        return Protected(name, device=name.lower())
+    card, slash, instance = (old.group(1), "/", old.group(2)) if old else name.rpartition("/")
+    card, instance = card.strip(), instance.strip()
+    if not slash or not re.match(r"^[0-9]{1,3}$", instance):
+        raise BadOption(
+            "protect",
+            name,
+            "is no MIG device (UUID MIG-...), and no GPU with the id of a GPU instance (0/13, GPU-.../13)",
+        )
+    _selection.clean([card], "protect")
+    gpu = _selection.find(card, gpus)
+    if gpu is None:
+        raise BadOption("protect", name, f"there is no GPU {card} on this host")
+    return Protected(name, card=gpu.uuid, instance=int(instance))
 
 
 def clean_profile(value: t.Any) -> str:
@@ -127,6 +184,11 @@ def _parse_compute(value: t.Any, option: str) -> tuple[str, ...]:
             value,
             "names no compute instance; give names like 1c.3g.20gb, or leave it out for the one that fills the GPU instance",
         )
+    for name in names:
+        if not re.match(r"^[^:]+(:[0-9]{1,2})?$", name):
+            raise BadOption(
+                f"{option}.compute_instances", name, "is no name, and no name with a start like 1c.3g.20gb:2"
+            )
     return names
 
 

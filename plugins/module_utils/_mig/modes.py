@@ -44,7 +44,13 @@ class Modes:
 
     def _step(self, reading: Reading) -> Step:
         text = f"{_verb(reading)} MIG mode of GPU {reading.gpu.index}"
-        return Step(text, lambda: self._set(reading.gpu, reading.layout.enabled), lambda: self._set_back(reading))
+        gpu = reading.gpu
+
+        def settle() -> None:
+            if self._driver.mig_mode(gpu) != reading.mig:
+                self._set_back(reading)
+
+        return Step(text, lambda: self._set(gpu, reading.layout.enabled), lambda: self._set_back(reading), settle)
 
     def _set(self, gpu: Gpu, on: bool) -> None:
         self._reasons[gpu.uuid] = self._driver.set_mig_mode(gpu, on)
@@ -59,11 +65,11 @@ class Modes:
         if now != before:
             raise ChangePending(f"its MIG mode is {_word(now.current)} now, and {_word(now.pending)} after a reset")
 
-    def _enforce(self, readings: t.Sequence[Reading]) -> None:
-        """Reset what is only pending, where the task allows it, and read back."""
+    def _enforce(self, readings: t.Sequence[Reading]) -> list[str]:
+        """Reset what is only pending, where the task allows it, and read back. Returns what was done."""
         pending = self._pending(readings)
         if not pending:
-            return
+            return []
         self._refuse_users(pending)
         cards = ", ".join(reading.gpu.label for reading in pending)
         if any(self._reasons[reading.gpu.uuid] == _NOT_HERE for reading in pending):
@@ -75,11 +81,12 @@ class Modes:
                 reboot_required=False,
             )
         try:
-            self._reset([reading.gpu for reading in pending])
+            together = self._reset([reading.gpu for reading in pending])
         except NotSupported as exc:
             raise _reboot(exc.message.rstrip(".")) from exc
         if self._pending(readings):
             raise _reboot(f"{cards} was reset, and its MIG mode is still pending")
+        return [f"reset {', '.join(f'GPU {gpu.index}' for gpu in together)}"]
 
     def _pending(self, readings: t.Sequence[Reading]) -> list[Reading]:
         """Return the cards whose mode waits. Raises NotReadBack for one that was not even taken."""
@@ -106,8 +113,8 @@ class Modes:
             if _blocking(who):
                 raise _in_use(reading, f"{reading.gpu.label} needs a reset, which cannot be while it", _blocking(who))
 
-    def _reset(self, gpus: t.Sequence[Gpu]) -> None:
-        """Reset cards and put their persistence mode back, also where that failed."""
+    def _reset(self, gpus: t.Sequence[Gpu]) -> list[Gpu]:
+        """Reset cards and put their persistence mode back, also where that failed. Returns all that were reset together."""
         together = [*gpus, *self._peers(gpus)]
         self._driver.close()  # a client of the driver stands in a reset's way, and so would this process
         trouble = None
@@ -122,6 +129,7 @@ class Modes:
             trouble = trouble or exc
         if trouble:
             raise trouble
+        return together
 
     def _keep_persistence(self, gpus: t.Sequence[Gpu]) -> None:
         persistent = {gpu.uuid for gpu in self._driver.gpus() if gpu.persistence_mode}

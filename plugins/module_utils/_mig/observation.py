@@ -14,7 +14,7 @@ from .._instance import GpuInstance
 from .._mps import process
 from . import holders
 from .card import Card
-from .layout import Layout
+from .layout import Layout, Protected
 
 Pairs = t.Sequence[tuple[Gpu, Layout]]
 
@@ -37,17 +37,22 @@ class Reading(t.NamedTuple):
 class Observer:
     """A host's cards, to look at. ``protect`` names instances that must stay although the driver shows nobody in them."""
 
-    def __init__(self, driver: MigDriver, protect: t.Sequence[str]) -> None:
+    def __init__(self, driver: MigDriver, protect: t.Sequence[Protected]) -> None:
         self._driver = driver
-        self._protect = {name.strip() for name in protect} - {""}
+        self._protect = protect
         self.daemons: t.Sequence[process.Found] = ()
 
     def read(self, pairs: Pairs) -> list[Reading]:
         """Return what is there of each card. Raises DoesNotFit where ``protect`` names what is not there."""
         self.daemons = process.daemons()
         readings = [self._read(gpu, layout) for gpu, layout in pairs]
-        known = {name for reading in readings for name in _names(reading)}
-        unknown = sorted(name for name in self._protect - known if not _elsewhere(name, pairs))
+        # A GPU instance of a card that this task does not touch needs no protection.
+        cards = {gpu.uuid for gpu, _layout in pairs}
+        unknown = [
+            one.text
+            for one in self._protect
+            if (one.device or one.card in cards) and not any(_protects(one, reading) for reading in readings)
+        ]
         if unknown:
             raise DoesNotFit(
                 f"protect: {', '.join(unknown)}: there is no such MIG device or GPU instance on the cards of this task; "
@@ -66,7 +71,8 @@ class Observer:
     def _read(self, gpu: Gpu, layout: Layout) -> Reading:
         mig = gpu.mig or Mig(False, False, False)
         instances = self._instances(gpu) if mig.current else ()
-        card = self._card(gpu, instances) if layout.instances is not None or instances else Card(gpu, ())
+        wanted = layout.enabled and layout.instances is not None
+        card = self._card(gpu, layout, instances) if wanted or instances else Card(gpu, ())
         return Reading(gpu, layout, mig, card, self._protected(gpu, instances))
 
     def _instances(self, gpu: Gpu) -> tuple[GpuInstance, ...]:
@@ -76,26 +82,32 @@ class Observer:
         except CommandFailed:
             return self._driver.instances(gpu)
 
-    def _card(self, gpu: Gpu, instances: tuple[GpuInstance, ...]) -> Card | None:
+    def _card(self, gpu: Gpu, layout: Layout, instances: tuple[GpuInstance, ...]) -> Card | None:
         try:
-            return Card(gpu, self._driver.mig_profiles(gpu), instances)
+            profiles = self._driver.mig_profiles(gpu)
         except NotSupported:
             if gpu.mig and gpu.mig.current:
                 raise
             return None
+        # What a GPU instance can be divided into can be asked only of one that is there.
+        divided = {wish.profile for wish in layout.instances or () if wish.compute}
+        asked = {one.profile: one.id for one in instances if one.profile.lower() in divided}
+        compute = {name: self._driver.compute_profiles(gpu, number) for name, number in asked.items()}
+        return Card(gpu, profiles, instances, compute)
 
     def _protected(self, gpu: Gpu, instances: t.Sequence[GpuInstance]) -> dict[int, str]:
         reasons = {}
         for instance in instances:
-            uuids = {part.uuid for part in instance.compute_instances if part.uuid}
-            served = [found.pid for found in self.daemons if uuids & set(_visible(found))]
+            served = [
+                found.pid for found in self.daemons if any(_is_in(name, gpu, instance) for name in _visible(found))
+            ]
             if instance.processes:
                 reasons[instance.id] = (
                     f"in use by {', '.join(str(holders.describe(pid)) for pid in instance.processes)}"
                 )
             elif served:
                 reasons[instance.id] = f"served by the MPS control daemon {served[0]}"
-            elif self._protect & {*uuids, *_addresses(gpu, instance)}:
+            elif any(_means(one, gpu, instance) for one in self._protect):
                 reasons[instance.id] = "protected by this task"
         return reasons
 
@@ -103,7 +115,7 @@ class Observer:
         """Return the MPS control daemon that serves the whole card, if there is one; without CUDA_VISIBLE_DEVICES it serves all."""
         for found in self.daemons:
             names = _visible(found)
-            if found.environment and (not names or any(_selection.find(name, [gpu]) for name in names)):
+            if found.environment and (not names or any(_is_card(name, gpu) for name in names)):
                 return found
         return None
 
@@ -113,20 +125,26 @@ def _visible(found: process.Found) -> list[str]:
     return [name.strip() for name in value.split(",") if name.strip()]
 
 
-def _addresses(gpu: Gpu, instance: GpuInstance) -> set[str]:
-    return {f"{gpu.index}/{instance.id}", f"{gpu.uuid}/{instance.id}"}
+def _is_card(name: str, gpu: Gpu) -> bool:
+    """Whether an entry of CUDA_VISIBLE_DEVICES is this card; the beginning of a UUID will do (CUDA Programming Guide)."""
+    if name.upper().startswith("GPU-"):
+        return str(gpu.uuid).lower().startswith(name.lower())
+    return _selection.find(name, [gpu]) is not None
 
 
-def _names(reading: Reading) -> set[str]:
-    """Every way that ``protect`` may name what is on a card."""
-    names = set()
-    for instance in reading.card.instances if reading.card else ():
-        names |= _addresses(reading.gpu, instance)
-        names |= {part.uuid for part in instance.compute_instances if part.uuid}
-    return names
+def _is_in(name: str, gpu: Gpu, instance: GpuInstance) -> bool:
+    """Whether an entry of CUDA_VISIBLE_DEVICES is a MIG device in this GPU instance, also in the form of drivers before 470."""
+    old = f"MIG-{gpu.uuid}/{instance.id}/".lower()
+    uuids = [str(part.uuid).lower() for part in instance.compute_instances if part.uuid]
+    begin = name.lower()
+    return begin.startswith("mig-") and (begin.startswith(old) or any(uuid.startswith(begin) for uuid in uuids))
 
 
-def _elsewhere(name: str, pairs: Pairs) -> bool:
-    """A GPU instance of a card that this task does not touch needs no protection."""
-    card = name.rpartition("/")[0]
-    return bool(card) and card not in {key for gpu, _layout in pairs for key in (str(gpu.index), str(gpu.uuid))}
+def _means(one: Protected, gpu: Gpu, instance: GpuInstance) -> bool:
+    if one.device:
+        return one.device in {str(part.uuid).lower() for part in instance.compute_instances}
+    return (one.card, one.instance) == (gpu.uuid, instance.id)
+
+
+def _protects(one: Protected, reading: Reading) -> bool:
+    return any(_means(one, reading.gpu, instance) for instance in (reading.card.instances if reading.card else ()))

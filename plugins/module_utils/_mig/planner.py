@@ -14,9 +14,9 @@ from .._errors import BadOption, DoesNotFit, InUse
 from .._instance import GpuInstance, Placement, Profile
 from . import compute, picture, search
 from .card import Card, describe
-from .compute import Names, Repair, Rules
+from .compute import Repair, Rules, Shares
 from .layout import Layout
-from .search import Kind, Starts
+from .search import Cost, Kind, Starts
 
 ANYTHING = Rules(purge=True, protected={})  # the most that could be allowed
 
@@ -26,7 +26,7 @@ class Creation(t.NamedTuple):
 
     profile: Profile
     placement: Placement
-    compute: Names
+    compute: Shares
 
 
 class Plan(t.NamedTuple):
@@ -47,8 +47,8 @@ class Wanted(t.NamedTuple):
     """What is wished of a profile: compute layouts by start, and those that may lie anywhere."""
 
     profile: Profile
-    bound: dict[int, Names]
-    free: list[Names]
+    bound: dict[int, Shares]
+    free: list[Shares]
 
     @property
     def number(self) -> int:
@@ -68,19 +68,20 @@ def make(card: Card, layout: Layout, purge: bool = False, protected: t.Mapping[i
     return _Planner(card, layout, rules).plan()
 
 
-def draw(card: Card, plan: Plan, protected: t.Container[int] = ()) -> tuple[str, str]:
-    """Return the slots of a card before and after a plan."""
+def blocks(plan: Plan, protected: t.Container[int] = ()) -> list[picture.Block]:
+    """Return what lies on a card after a plan, to be drawn."""
     changed = {change.instance.id: change for change in plan.repair}
-    after = []
+    found = []
     for instance in plan.keep:
         names = [one.profile for one in instance.compute_instances]
         if instance.id in changed:
             change = changed[instance.id]
-            names = [one.profile for one in instance.compute_instances if one not in change.destroy] + [*change.create]
-        after.append(picture.block(instance.profile, instance.placement, names, instance.id in protected))
-    after += [picture.block(one.profile.name, one.placement, one.compute) for one in plan.create]
-    lines = picture.slots(card.units, [picture.now(card, protected), after])
-    return f"{card.title}  {lines[0]}", f"{card.title}  {lines[1]}"
+            names = [one.profile for one in instance.compute_instances if one not in change.destroy]
+            names += [share.name for share in change.create]
+        found.append(picture.block(instance.profile, instance.placement, names, instance.id in protected))
+    for one in plan.create:
+        found.append(picture.block(one.profile.name, one.placement, [share.name for share in one.compute]))
+    return found
 
 
 class _Planner:
@@ -159,14 +160,17 @@ class _Planner:
         room = self.card.room(counts) if any(kind.total > len(kind.must) for kind in kinds) else ()
         return search.best(kinds, room, self._price)
 
-    def _price(self, kind: Kind, starts: Starts) -> compute.Cost | None:
+    def _price(self, kind: Kind, starts: Starts) -> Cost | None:
         matched = self._match(kind, starts)
         return matched[0] if matched else None
 
-    def _match(self, kind: Kind, starts: Starts) -> tuple[compute.Cost, dict[int, Names]] | None:
+    def _match(self, kind: Kind, starts: Starts) -> tuple[Cost, dict[int, Shares]] | None:
         wanted = self._wish_for(kind.profile)
         slots = {start: kind.there.get(start) for start in starts}
-        return compute.match(slots, kind.profile, wanted.bound, wanted.free, self.rules)
+        return compute.match(slots, kind.profile, wanted.bound, wanted.free, self.rules, self._offered(kind))
+
+    def _offered(self, kind: Kind) -> compute.Offered:
+        return self.card.compute_profiles.get(kind.profile.name, ())
 
     def _steps(self, kinds: t.Sequence[Kind], chosen: t.Sequence[Starts]) -> Plan:
         keep: list[GpuInstance] = []
@@ -182,9 +186,9 @@ class _Planner:
                     create.append(Creation(kind.profile, place, compute.default(layouts[start], kind.profile)))
                     continue
                 keep.append(instance)
-                change = (
-                    compute.repair(instance, layouts[start], kind.profile, self.rules) if start in layouts else None
-                )
+                if start not in layouts:
+                    continue
+                change = compute.repair(instance, layouts[start], kind.profile, self.rules, self._offered(kind))
                 if change and change.cost != (0, 0):
                     repairs.append(change)
         destroy = [instance for instance in self.card.instances if instance not in keep]

@@ -7,11 +7,12 @@ from __future__ import annotations
 import typing as t
 
 from .._command import Commands
-from .._convergence.steps import Step, carry_out
+from .._convergence.steps import Step, carry_out, tell
 from .._driver.interface import MigDriver
-from .._errors import DoesNotFit, InUse, NotReadBack, NotSupported
+from .._errors import DoesNotFit, InUse, NotReadBack, NotSupported, SharingError
 from . import planner
 from .instances import Cutter
+from .layout import Protected
 from .modes import Modes
 from .observation import Observer, Pairs, Reading
 from .planner import Plan
@@ -20,11 +21,11 @@ Plans = t.Mapping[str, t.Optional[Plan]]  # by the card's UUID; None where it ca
 
 
 class Options(t.NamedTuple):
-    """What the task allows."""
+    """What the task allows, and what it protects."""
 
-    purge: bool
-    allow_reset: bool
-    protect: tuple[str, ...]
+    purge: bool = False
+    allow_reset: bool = False
+    protect: tuple[Protected, ...] = ()
 
 
 class Host:
@@ -61,9 +62,14 @@ class Host:
     def _refuse_shared(self, reading: Reading) -> None:
         """Drivers do not set the compute mode of a card in MIG mode, and a whole-card daemon cannot serve one."""
         gpu, option = reading.gpu, reading.layout.option
-        if gpu.compute_mode in ("exclusive_process", "exclusive_thread"):
+        if reading.layout.enabled and gpu.compute_mode not in (None, "default"):
+            first = (
+                "switch its MIG mode off (enabled: false), since no driver changes it before, then "
+                if reading.mig.current
+                else ""
+            )
             raise DoesNotFit(
-                f"{option}: {gpu.label} is in compute mode {gpu.compute_mode}; "
+                f"{option}: {gpu.label} is in compute mode {gpu.compute_mode}; {first}"
                 "end its sharing with nvidia_mps (state: absent), or set it to default with nvidia_compute_mode"
             )
         daemon = self._observer.daemon_of(gpu)
@@ -73,8 +79,8 @@ class Host:
                 pid=daemon.pid,
             )
 
-    def apply(self, readings: t.Sequence[Reading], plans: Plans) -> None:
-        """Carry out the plans. Cards that match see no call that changes anything."""
+    def steps(self, readings: t.Sequence[Reading], plans: Plans) -> list[Step]:
+        """Return the plans as steps in order: modes on, cuts, modes off. Cards that match see no call that changes anything."""
         steps = self._modes.steps([one for one in readings if one.switches and one.layout.enabled], readings)
         for reading in readings:
             plan = plans[str(reading.gpu.uuid)]
@@ -83,23 +89,37 @@ class Host:
             else:
                 steps += self._cutter.steps(reading.card, plan)
         off = [one for one in readings if one.switches and not one.layout.enabled]
-        carry_out(steps + self._modes.steps(off, readings))
+        return steps + self._modes.steps(off, readings)
+
+    def apply(self, readings: t.Sequence[Reading], plans: Plans) -> tuple[list[Reading], list[str]]:
+        """Carry out the plans, read back and compare. Returns what is there then, and what was done."""
+        done = carry_out(self.steps(readings, plans))
+        try:
+            after = self.read_again(readings)
+            self._verify(after)
+        except SharingError as exc:
+            # What is there is not what was thought, so nothing is taken back by what was thought.
+            exc.details.update(done=done, undone=[], not_undone=done)
+            exc.message = tell(exc.message, exc.details)
+            raise
+        return after, done
 
     def _later(self, reading: Reading) -> Step:
         """The profiles can be read only once the mode is on."""
 
-        def cut() -> None:
+        def cut() -> list[str]:
             fresh = self._observer.look(reading.gpu, reading.layout)
             plan = self._plan(fresh)
             if fresh.card is None or plan is None:
                 raise NotSupported(
                     f"The driver offers no MIG profile for {reading.gpu.label}, though its MIG mode is on"
                 )
-            carry_out(self._cutter.steps(fresh.card, plan))
+            return carry_out(self._cutter.steps(fresh.card, plan))
 
-        return Step(f"cut GPU {reading.gpu.index}", cut, lambda: self._cutter.empty(reading.gpu))
+        text = f"cut GPU {reading.gpu.index} (what it offers can be read only once its MIG mode is on, so the plan is made then)"
+        return Step(text, cut, lambda: self._cutter.empty(reading.gpu))
 
-    def verify(self, readings: t.Sequence[Reading]) -> None:
+    def _verify(self, readings: t.Sequence[Reading]) -> None:
         """Compare what is there now with the wish."""
         for reading in readings:
             if reading.switches:

@@ -7,10 +7,10 @@ from __future__ import annotations
 import itertools
 import typing as t
 
-from .._instance import GpuInstance, Profile
-from .compute import Cost
+from .._instance import Profile
 
 Starts = tuple[int, ...]
+Cost = tuple[int, int]  # compute instances destroyed, created
 Price = t.Callable[["Kind", Starts], t.Optional[Cost]]
 
 
@@ -20,7 +20,7 @@ class Kind(t.NamedTuple):
     profile: Profile
     total: int
     must: frozenset[int]
-    there: t.Mapping[int, GpuInstance]  # by start
+    there: t.Mapping[int, t.Any]  # GPU instances, or compute instances in one, by start
 
     @property
     def masks(self) -> dict[int, int]:

@@ -238,6 +238,7 @@ class Machine:
     def program(self, name: str, script: str) -> None:
         """Put a program before all others of its name."""
         path = self.folder / "bin" / name
+        path.unlink(missing_ok=True)  # a link there leads to the real program, which must not be written to
         path.write_text(f"#!/bin/sh\n{script}\n")
         path.chmod(0o755)
 

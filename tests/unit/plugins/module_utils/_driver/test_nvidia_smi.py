@@ -59,6 +59,9 @@ def test_a_line_of_the_query() -> None:
     assert nvidia_smi.parse_gpu(SECOND) == SECOND_A100
 
 
+NO_MIG = ("[N/A]", "N/A", "[Not Supported]", "")
+
+
 @pytest.mark.parametrize(
     "unknown", ["[N/A]", "N/A", "[Not Supported]", "ERR!", "[Unknown Error]", "[Insufficient Permissions]", ""]
 )
@@ -79,7 +82,7 @@ def test_a_field_that_the_driver_cannot_tell_is_unknown_and_nothing_else(unknown
             "memory.total": {"memory_total_mib": None},
             "compute_mode": {"compute_mode": None},
             "persistence_mode": {"persistence_mode": None},
-            "mig.mode.current": {"mig": nothing.mig},
+            "mig.mode.current": {"mig": nothing.mig if unknown in NO_MIG else None},
             "mig.mode.pending": {},
         }
         assert nvidia_smi.parse_gpu(line) == A100._replace(**changes[field]), field
@@ -270,7 +273,9 @@ def test_an_index_that_means_another_gpu_by_now() -> None:
     ],
 )
 def test_a_mode_is_set(words: str) -> None:
-    driver({**SAME, **answering("-i 0 -c PROHIBITED", f"{words}\nAll done.\n")}).set_compute_mode(A100, "prohibited")
+    driver({**SAME, **answering(f"-i {A100.uuid} -c PROHIBITED", f"{words}\nAll done.\n")}).set_compute_mode(
+        A100, "prohibited"
+    )
 
 
 REFUSED = "Unable to set the compute mode for GPU 00000000:07:00.0: {}\nTerminating early due to previous errors.\n"
@@ -293,7 +298,7 @@ MOVING_ON = "Unable to set the compute mode for GPU 00000000:07:00.0: Not Suppor
 )
 def test_a_mode_is_refused(rc: int, words: str, kind: type[_errors.SharingError], end: str) -> None:
     with pytest.raises(_errors.SharingError) as failure:
-        driver({**SAME, **answering("-i 0 -c PROHIBITED", words, rc)}).set_compute_mode(A100, "prohibited")
+        driver({**SAME, **answering(f"-i {A100.uuid} -c PROHIBITED", words, rc)}).set_compute_mode(A100, "prohibited")
     assert type(failure.value) is kind
     assert failure.value.message.startswith(f"Cannot set the compute mode of {A100.label} to prohibited: ")
     assert "".join(words.splitlines()[:1]) in failure.value.message

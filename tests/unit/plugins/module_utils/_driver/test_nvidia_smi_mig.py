@@ -116,7 +116,13 @@ def test_compute_profiles() -> None:
 |   0      5       MIG 3g.20gb          2*     0/1           42        2     0     0   |
 |                                                                      3     0         |
 """
-    assert driver(lcip=text).compute_profiles(A100, 5) == (
-        ComputeProfile(0, "1c.3g.20gb", 1, 3),
-        ComputeProfile(2, "3g.20gb", 3, 1),
+    places = """\
+GPU  0 GI  5 Profile ID  0 Placements: {0,1,2}:1
+GPU  0 GI  5 Profile ID  2 Placement : {0}:3
+"""
+    assert driver(lcip=text, lcipp=places).compute_profiles(A100, 5) == (
+        ComputeProfile(0, "1c.3g.20gb", 1, 3, (Placement(0, 1), Placement(1, 1), Placement(2, 1))),
+        ComputeProfile(2, "3g.20gb", 3, 1, (Placement(0, 3),)),
     )
+    unknown = Answer(2, 'Option "-lcipp" is not recognized.\n', "")
+    assert [one.placements for one in driver(lcip=text, lcipp=unknown).compute_profiles(A100, 5)] == [(), ()]

@@ -71,11 +71,18 @@ def test_a_mode_that_is_refused(answer: Answer, kind: type[_errors.SharingError]
     [
         ("Disabled, Enabled", Mig(True, False, True)),
         ("Enabled, Enabled", Mig(True, True, True)),
+        ("Enabled, [Unknown Error]", Mig(True, True, True)),
         ("[N/A], [N/A]", Mig(False, False, False)),
     ],
 )
 def test_the_mode(values: str, mode: Mig) -> None:
     assert driver(read=f"{A100.uuid}, {values}\n").mig_mode(A100) == mode
+
+
+@pytest.mark.parametrize("unknown", ["[Unknown Error]", "ERR!", "[Insufficient Permissions]"])
+def test_a_mode_that_cannot_be_read(unknown: str) -> None:
+    with pytest.raises(_errors.CommandFailed, match="Cannot read the MIG mode of GPU 0"):
+        driver(read=f"{A100.uuid}, {unknown}, {unknown}\n").mig_mode(A100)
 
 
 def test_what_is_created_is_known_by_the_number_that_is_printed() -> None:
@@ -84,7 +91,9 @@ def test_what_is_created_is_known_by_the_number_that_is_printed() -> None:
         "Successfully created compute instance ID  0 on GPU  0 GPU instance ID  5 using profile MIG 3g.20gb (ID  2)\n"
     )
     assert driver(cgi=made).create_gpu_instance(A100, KNOWN[2], Placement(4, 4)) == 2
-    assert driver(cci=part).create_compute_instance(A100, 5, ComputeProfile(2, "3g.20gb", 3, 1)) == 0
+    assert driver(cci=part).create_compute_instance(A100, 5, ComputeProfile(2, "3g.20gb", 3, 1), None) == 0
+    asked = driver(**{"cci at": part})
+    assert asked.create_compute_instance(A100, 5, ComputeProfile(0, "1c.3g.20gb", 1, 3), Placement(2, 1)) == 0
 
 
 @pytest.mark.parametrize(
@@ -126,3 +135,13 @@ def test_what_is_destroyed() -> None:
 def test_what_cannot_be_destroyed(answer: Answer, kind: type[_errors.SharingError]) -> None:
     with pytest.raises(kind, match="Cannot destroy GPU instance 5 of GPU 0"):
         driver(dgi=answer).destroy_gpu_instance(A100, 5)
+
+
+def test_beside_a_lost_gpu_the_index_is_asked_after_a_look_at_whose_it_is() -> None:
+    """By UUID nvidia-smi looks at all GPUs, and meets the lost one."""
+    done = "Successfully destroyed GPU instance ID  5 from GPU  0\n"
+    met = "Problem with GPU 1: GPU is lost.  Reboot the system to recover this GPU\n\n"
+    driver(dgi=Answer(255, met, ""), lost=done).destroy_gpu_instance(A100, 5)
+    moved = driver(dgi=Answer(255, met, ""), lost=done, index="GPU-other, 0\n")
+    with pytest.raises(_errors.GpuLost, match="GPU 0 is GPU-other now"):
+        moved.destroy_gpu_instance(A100, 5)

@@ -134,11 +134,16 @@ class FakeMigDriver(FakeDriver, MigDriver):
             raise InUse("it has compute instances")
         del self.there[gpu.uuid][instance]
 
-    def create_compute_instance(self, gpu: Gpu, instance: int, profile: ComputeProfile) -> int:
-        self._note(f"create {gpu.index} {instance}/{profile.name}")
+    def create_compute_instance(
+        self, gpu: Gpu, instance: int, profile: ComputeProfile, placement: Placement | None
+    ) -> int:
+        self._note(f"create {gpu.index} {instance}/{profile.name}" + (f":{placement.start}" if placement else ""))
         parent = self.there[gpu.uuid][instance]
+        place = placement or Placement(0, profile.slices)
+        if any(one.placement.overlaps(place) for one in parent.compute_instances):
+            raise CommandFailed("Insufficient Resources")
         number = next(number for number in range(9) if number not in {one.id for one in parent.compute_instances})
-        part = ComputeInstance(number, profile.name, Placement(0, profile.slices), f"MIG-{instance}-{number}")
+        part = ComputeInstance(number, profile.name, place, f"MIG-{instance}-{place.start}")
         self.there[gpu.uuid][instance] = parent._replace(compute_instances=(*parent.compute_instances, part))
         return number
 
@@ -153,15 +158,14 @@ class Task:
     """One run of nvidia_mig on a driver, without Ansible."""
 
     def __init__(self, driver: FakeMigDriver, *entries: dict[str, t.Any], protect: str = "", **allowed: bool) -> None:
-        options = Options(allowed.get("purge", False), allowed.get("allow_reset", False), tuple(protect.split()))
+        protected = tuple(layout.protect(protect.split(), driver.gpus()))
+        options = Options(allowed.get("purge", False), allowed.get("allow_reset", False), protected)
         self.host = Host(driver, driver.commands(), options)
         self.before = self.host.read(layout.choose(layout.parse(entries), driver.gpus()))
         self.plans = self.host.plan(self.before)
 
     def run(self) -> list[Reading]:
-        self.host.apply(self.before, self.plans)
-        after = self.host.read_again(self.before)
-        self.host.verify(after)
+        after, _done = self.host.apply(self.before, self.plans)
         return after
 
 

@@ -20,8 +20,9 @@ from ansible_collections.gpuops.sharing.plugins.module_utils._instance import (
     Placement,
     Profile,
 )
+from ansible_collections.gpuops.sharing.plugins.module_utils._mig import compute
 from ansible_collections.gpuops.sharing.plugins.module_utils._mig.card import Card
-from ansible_collections.gpuops.sharing.plugins.module_utils._mig.planner import Plan
+from ansible_collections.gpuops.sharing.plugins.module_utils._mig.planner import Creation, Plan
 
 DATA = pathlib.Path(__file__).parents[3] / "data" / "mig_profiles.yaml"
 RAW: dict[str, list[t.Any]] = yaml.safe_load(DATA.read_text(encoding="utf-8"))
@@ -40,7 +41,12 @@ def profiles(machine: str) -> tuple[Profile, ...]:
 
 @functools.cache
 def compute_profiles(machine: str) -> dict[str, tuple[ComputeProfile, ...]]:
-    return {entry[1]: tuple(ComputeProfile(*kind) for kind in entry[6]) for entry in RAW[machine]}
+    return {entry[1]: tuple(_compute_profile(*kind) for kind in entry[6]) for entry in RAW[machine]}
+
+
+def _compute_profile(number: int, name: str, slices: int, most: int) -> ComputeProfile:
+    """Side by side, as the mocked driver has them."""
+    return ComputeProfile(number, name, slices, most, tuple(Placement(one * slices, slices) for one in range(most)))
 
 
 def gpu(name: str = "A100") -> Gpu:
@@ -48,25 +54,24 @@ def gpu(name: str = "A100") -> Gpu:
 
 
 def instance(machine: str, place: Place, number: int, compute: t.Sequence[str] | None = None) -> GpuInstance:
-    """A GPU instance with the compute instance that fills it, or with others."""
+    """A GPU instance with the compute instance that fills it, or with others (1c.3g.20gb, 1c.3g.20gb:2), each at its first free place."""
     profile = next(profile for profile in profiles(machine) if profile.name == place[0])
     placement = next(placement for placement in profile.placements if placement.start == place[1])
-    names = [place[0]] if compute is None else compute
-    parts = []
-    start = 0
-    for order, name in enumerate(names):
-        slices = compute_slices(machine, place[0], name)
-        parts.append(ComputeInstance(order, name, Placement(start, slices), f"MIG-{number}-{order}"))
-        start += slices
+    parts: list[ComputeInstance] = []
+    for order, text in enumerate([place[0]] if compute is None else compute):
+        name, _colon, start = text.partition(":")
+        kind = next(kind for kind in compute_profiles(machine)[place[0]] if kind.name == name)
+        at = next(
+            one
+            for one in kind.placements
+            if (str(one.start) == start if start else not any(part.placement.overlaps(one) for part in parts))
+        )
+        parts.append(ComputeInstance(order, name, at, f"MIG-{number}-{at.start}"))
     return GpuInstance(number, place[0], placement, tuple(parts))
 
 
-def compute_slices(machine: str, profile: str, name: str) -> int:
-    return next(kind.slices for kind in compute_profiles(machine)[profile] if kind.name == name)
-
-
 def card(machine: str, *instances: GpuInstance) -> Card:
-    return Card(gpu(), profiles(machine), instances)
+    return Card(gpu(), profiles(machine), instances, compute_profiles(machine))
 
 
 @functools.cache
@@ -109,7 +114,7 @@ class Simulation:
         for number, creation in enumerate(plan.create, start=100):
             state = [*self.state(), (creation.profile.name, creation.placement.start)]
             assert possible(self.machine, state), f"{creation} is refused beside {self.state()}"
-            self.instances[number] = instance(self.machine, state[-1], number, creation.compute)
+            self.instances[number] = instance(self.machine, state[-1], number, self._placed(creation))
             self._check_compute(number)
         for change in plan.repair:
             number = change.instance.id
@@ -118,21 +123,37 @@ class Simulation:
             left = [part for part in change.instance.compute_instances if part not in change.destroy]
             assert len(left) + len(change.destroy) == len(change.instance.compute_instances)
             made = [
-                ComputeInstance(50 + order, name, Placement(0, 0), None) for order, name in enumerate(change.create)
+                ComputeInstance(50 + order, share.name, self._place(number, share), None)
+                for order, share in enumerate(change.create)
             ]
             self.instances[number] = change.instance._replace(compute_instances=(*left, *made))
             self._check_compute(number)
 
+    def _placed(self, creation: Creation) -> list[str]:
+        """What a new GPU instance is divided into, once the driver could be asked for the places."""
+        kinds = compute_profiles(self.machine)[creation.profile.name]
+        places = compute.place(creation.compute, creation.profile, kinds)
+        assert all(share.start in (compute.ANYWHERE, place.start) for share, place in zip(creation.compute, places))
+        return [f"{share.name}:{place.start}" for share, place in zip(creation.compute, places)]
+
+    def _place(self, number: int, share: compute.Share) -> Placement:
+        kinds = compute_profiles(self.machine)[self.instances[number].profile]
+        kind = next(kind for kind in kinds if kind.name == share.name)
+        start = max(share.start, 0)  # one that fills a GPU instance is not told where
+        return next(place for place in kind.placements if place.start == start)
+
     def _check_compute(self, number: int) -> None:
-        one = self.instances[number]
-        names = self.compute(number)
-        most = {kind.name: kind.most for kind in compute_profiles(self.machine)[one.profile]}
-        room = next(entry[2] for entry in RAW[self.machine] if entry[1] == one.profile)
-        assert sum(compute_slices(self.machine, one.profile, name) for name in names) <= room
-        assert all(names.count(name) <= most[name] for name in names)
+        parts = self.instances[number].compute_instances
+        places = {kind.name: kind.placements for kind in compute_profiles(self.machine)[self.instances[number].profile]}
+        units = [unit for one in parts for unit in range(one.placement.start, one.placement.end)]
+        assert len(units) == len(set(units)), f"{parts} overlap"
+        assert all(one.placement in places[one.profile] for one in parts)
 
     def compute(self, number: int) -> list[str]:
         return sorted(part.profile for part in self.instances[number].compute_instances)
+
+    def compute_places(self, number: int) -> set[str]:
+        return {f"{part.profile}:{part.placement.start}" for part in self.instances[number].compute_instances}
 
     def state(self) -> list[Place]:
         return sorted((one.profile, one.placement.start) for one in self.instances.values())

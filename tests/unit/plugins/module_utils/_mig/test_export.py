@@ -28,7 +28,7 @@ def test_what_is_there() -> None:
         "enabled": True,
         "instances": [
             {"profile": "1g.5gb", "start": 0},
-            {"profile": "3g.20gb", "start": 4, "compute_instances": ["2c.3g.20gb", "1c.3g.20gb"]},
+            {"profile": "3g.20gb", "start": 4, "compute_instances": ["2c.3g.20gb:0", "1c.3g.20gb:2"]},
         ],
     }
 

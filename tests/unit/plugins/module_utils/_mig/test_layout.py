@@ -7,10 +7,10 @@ from __future__ import annotations
 import typing as t
 
 import pytest
-from ansible_collections.gpuops.sharing.plugins.module_utils._errors import BadOption, DoesNotFit
+from ansible_collections.gpuops.sharing.plugins.module_utils._errors import BadOption, CommandFailed, DoesNotFit
 from ansible_collections.gpuops.sharing.plugins.module_utils._gpu import Gpu, Mig
 from ansible_collections.gpuops.sharing.plugins.module_utils._mig import layout
-from ansible_collections.gpuops.sharing.plugins.module_utils._mig.layout import InstanceWish, Layout
+from ansible_collections.gpuops.sharing.plugins.module_utils._mig.layout import InstanceWish, Layout, Protected
 
 Raw = dict[str, t.Any]
 
@@ -25,7 +25,12 @@ def test_everything_can_be_a_string() -> None:
         enabled="yes",
         instances=[
             {"profile": "1g.5gb", "count": "2", "start": "", "compute_instances": ""},
-            {"profile": " MIG 3G.20GB ", "count": "", "start": "4", "compute_instances": "1c.3g.20gb, MIG 2C.3g.20gb"},
+            {
+                "profile": " MIG 3G.20GB ",
+                "count": "",
+                "start": "4",
+                "compute_instances": "1c.3g.20gb:2, MIG 2C.3g.20gb",
+            },
         ],
     )
     typed = parse(
@@ -33,7 +38,7 @@ def test_everything_can_be_a_string() -> None:
         enabled=True,
         instances=[
             {"profile": "1g.5gb", "count": 2},
-            {"profile": "3g.20gb", "start": 4, "compute_instances": ["1c.3g.20gb", "2c.3g.20gb"]},
+            {"profile": "3g.20gb", "start": 4, "compute_instances": ["1c.3g.20gb:2", "2c.3g.20gb"]},
         ],
     )
     assert strings == typed
@@ -43,7 +48,7 @@ def test_everything_can_be_a_string() -> None:
         True,
         (
             InstanceWish("layouts[0].instances[0]", "1g.5gb", 2),
-            InstanceWish("layouts[0].instances[1]", "3g.20gb", 1, 4, ("1c.3g.20gb", "2c.3g.20gb")),
+            InstanceWish("layouts[0].instances[1]", "3g.20gb", 1, 4, ("1c.3g.20gb:2", "2c.3g.20gb")),
         ),
     )
 
@@ -146,5 +151,64 @@ def test_a_card_in_two_layouts() -> None:
 
 def test_a_card_without_mig() -> None:
     with pytest.raises(DoesNotFit, match=r"layouts\[0\]: GPU 2 \(T4, GPU-c\) has no MIG mode; leave it out"):
-        choose({"gpus": "all"})
+        choose({"gpus": [0, 2]})
     assert choose({"gpus": [2], "enabled": False}) == [(2, "layouts[0]")]
+
+
+def test_all_means_the_cards_that_can_be_cut() -> None:
+    assert choose({"gpus": "all"}) == [(0, "layouts[0]"), (1, "layouts[0]")]
+    assert choose({"gpus": "all", "enabled": False}) == [(number, "layouts[0]") for number in range(3)]
+    lost = SECOND._replace(error="GPU is lost")
+    told = layout.left_out(layout.parse([{"gpus": "all"}]), [A100, lost, T4])
+    assert told == [
+        "GPU 1 (A100, GPU-b, 0000:0f:00.0) was left out: GPU is lost",
+        "GPU 2 (T4, GPU-c) was left out: it has no MIG mode",
+    ]
+    assert layout.left_out(layout.parse([{"gpus": [0]}, {"gpus": "all", "enabled": False}]), [A100, T4]) == []
+    with pytest.raises(DoesNotFit, match="has no MIG mode"):
+        layout.choose(layout.parse([{"gpus": "all"}]), [T4])
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+@pytest.mark.parametrize("gpus", ["all", "0"])
+def test_a_card_whose_mode_cannot_be_read(gpus: str, enabled: bool) -> None:
+    dumb = A100._replace(mig=None)
+    with pytest.raises(CommandFailed, match=r"layouts\[0\]: the driver cannot tell the MIG mode of GPU 0"):
+        layout.choose(layout.parse([{"gpus": gpus, "enabled": enabled}]), [dumb])
+
+
+UUID = "MIG-74882b04-987f-508d-a6fa-466e2a1ef94f"
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("0/13", Protected("0/13", card="GPU-a", instance=13)),
+        ("0 / 13", Protected("0 / 13", card="GPU-a", instance=13)),
+        ("gpu-A/13", Protected("gpu-A/13", card="GPU-a", instance=13)),
+        ("0000:0F:00.0/7", Protected("0000:0F:00.0/7", card="GPU-b", instance=7)),
+        ("MIG-GPU-b/7/0", Protected("MIG-GPU-b/7/0", card="GPU-b", instance=7)),
+        (UUID.upper(), Protected(UUID.upper(), device=UUID.lower())),
+    ],
+)
+def test_what_is_protected(name: str, meant: Protected) -> None:
+    assert layout.protect([f" {name} ", ""], [A100, SECOND, T4]) == [meant]
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("13", "'13': is no MIG device (UUID MIG-...), and no GPU with the id of a GPU instance (0/13, GPU-.../13)"),
+        ("0/x", "'0/x': is no MIG device"),
+        ("0/", "'0/': is no MIG device"),
+        ("MIG-1", "'MIG-1': is no MIG device"),
+        ("gpu0/7", "'gpu0': is no index, UUID (GPU-...), PCI address (0000:07:00.0), or 'all'"),
+        ("all/7", "'all/7': there is no GPU all on this host"),
+        ("5/7", "'5/7': there is no GPU 5 on this host"),
+        ("GPU-c2/7", "'GPU-c2/7': there is no GPU GPU-c2 on this host"),
+    ],
+)
+def test_what_cannot_be_protected(name: str, problem: str) -> None:
+    with pytest.raises(BadOption) as failure:
+        layout.protect([name], [A100, SECOND, T4])
+    assert failure.value.message.startswith(f"protect: {problem}")

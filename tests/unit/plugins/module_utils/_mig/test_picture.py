@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from ansible_collections.gpuops.sharing.plugins.module_utils._instance import GpuInstance
-from ansible_collections.gpuops.sharing.plugins.module_utils._mig import planner
+from ansible_collections.gpuops.sharing.plugins.module_utils._mig import picture, planner
 from ansible_collections.gpuops.sharing.tests.unit.plugins.module_utils._mig import machines
 from ansible_collections.gpuops.sharing.tests.unit.plugins.module_utils._mig.planning import (
     A100,
@@ -22,7 +22,8 @@ def lines(
 ) -> list[str]:
     card = machines.card(machine, *there)
     plan = planner.make(card, wanted(wish), purge=True, protected=protected)
-    return list(planner.draw(card, plan, protected or {}))
+    blocks = [picture.now(card, protected or {}), planner.blocks(plan, protected or {})]
+    return [f"{card.title}  {line}" for line in picture.slots(card.units, blocks)]
 
 
 def test_before_and_after() -> None:

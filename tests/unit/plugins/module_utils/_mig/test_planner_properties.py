@@ -10,7 +10,7 @@ from collections import Counter
 
 import pytest
 from ansible_collections.gpuops.sharing.plugins.module_utils._errors import DoesNotFit, InUse
-from ansible_collections.gpuops.sharing.plugins.module_utils._instance import GpuInstance
+from ansible_collections.gpuops.sharing.plugins.module_utils._instance import GpuInstance, Placement
 from ansible_collections.gpuops.sharing.plugins.module_utils._mig import planner
 from ansible_collections.gpuops.sharing.plugins.module_utils._mig.layout import InstanceWish, Layout
 from ansible_collections.gpuops.sharing.plugins.module_utils._mig.planner import Plan
@@ -60,16 +60,15 @@ def places(machine: str) -> st.SearchStrategy[list[Place]]:
 
 
 @st.composite
-def cuts(draw: st.DrawFn, machine: str, profile: str) -> tuple[str, ...]:
-    """Compute instances that fit into a GPU instance; empty for those of an untouched one."""
+def cuts(draw: st.DrawFn, machine: str, profile: str, starts: bool = True) -> tuple[str, ...]:
+    """Compute instances that lie side by side in a GPU instance, each with its start, or some without."""
     kinds = machines.compute_profiles(machine)[profile]
-    room = max(kind.slices for kind in kinds)
-    chosen: list[str] = []
-    for kind in draw(st.lists(st.sampled_from(kinds), max_size=4)):
-        if kind.slices <= room and chosen.count(kind.name) < kind.most:
-            chosen.append(kind.name)
-            room -= kind.slices
-    return tuple(chosen)
+    every = [(kind.name, place) for kind in kinds for place in kind.placements]
+    chosen: list[tuple[str, Placement]] = []
+    for name, place in draw(st.lists(st.sampled_from(every), max_size=5)):
+        if not any(place.overlaps(other) for _name, other in chosen):
+            chosen.append((name, place))
+    return tuple(name if not starts and draw(st.booleans()) else f"{name}:{place.start}" for name, place in chosen)
 
 
 @st.composite
@@ -84,7 +83,7 @@ def cases(draw: st.DrawFn, machine: str, compute: bool = True, most: int = 7) ->
     any_places = st.lists(st.sampled_from(every), max_size=most, unique=True)
     wished_places = places(machine) if compute else places(machine) | any_places
     for profile, start in draw(wished_places)[:most]:
-        wished = draw(cuts(machine, profile)) if compute and draw(st.booleans()) else ()
+        wished = draw(cuts(machine, profile, starts=False)) if compute and draw(st.booleans()) else ()
         pinned = start if draw(st.integers(0, 3)) == 0 else None
         wishes.append(InstanceWish(f"layouts[0].instances[{len(wishes)}]", profile, 1, pinned, wished))
     most_stay = draw(st.sampled_from([0, 0, 1, 2]))
@@ -119,9 +118,17 @@ def _given(card: Simulation, profile: str, wishes: list[InstanceWish], exactly: 
 
     def fits(wish: InstanceWish, one: GpuInstance) -> bool:
         there = Counter(card.compute(one.id))
-        missing = Counter(wish.compute) - there
-        surplus = there - Counter(wish.compute) if wish.compute else Counter[str]()
-        return wish.start in (None, one.placement.start) and bool(there) and not missing and not (exactly and surplus)
+        wished = Counter(text.partition(":")[0] for text in wish.compute)
+        surplus = there - wished if wish.compute else Counter[str]()
+        # One slice cannot be shared, so its place needs no saying.
+        bound = {text for text in wish.compute if ":" in text}
+        return (
+            wish.start in (None, one.placement.start)
+            and bool(there)
+            and not wished - there
+            and bound <= card.compute_places(one.id)
+            and not (exactly and surplus)
+        )
 
     def give(left: list[InstanceWish], free: list[GpuInstance]) -> bool:
         if not left:

@@ -159,16 +159,35 @@ def test_a_list_that_changes_while_it_is_read_is_read_once_more() -> None:
         Task(driver, cut("7g.40gb"))
 
 
-def test_somebody_else_changed_the_card_meanwhile() -> None:
-    driver = FakeMigDriver([A100])
-    task = Task(driver, cut("7g.40gb"))
-    task.host.apply(task.before, task.plans)
-    driver.there[A100.uuid].clear()
-    with pytest.raises(_errors.NotReadBack, match="The instances of GPU 0 .* are not as wished afterwards"):
-        task.host.verify(task.host.read_again(task.before))
-    driver.set_mig_mode(A100, False)
-    with pytest.raises(_errors.NotReadBack, match=r"reads disabled afterwards \(disabled after a reset\), not enabled"):
-        task.host.verify(task.host.read_again(task.before))
+CREATED = [
+    "create GPU instance 7g.40gb at 0:8 of GPU 0",
+    "create compute instance 7g.40gb in 7g.40gb at 0:8 of GPU 0",
+]
+
+
+def test_somebody_else_changes_the_card_meanwhile() -> None:
+    class Meddled(FakeMigDriver):
+        off = False
+
+        def create_compute_instance(
+            self, gpu: Gpu, instance: int, profile: ComputeProfile, placement: Placement | None
+        ) -> int:
+            number = super().create_compute_instance(gpu, instance, profile, placement)
+            self.there[gpu.uuid].clear()
+            if self.off:
+                self.set_mig_mode(gpu, False)
+            return number
+
+    driver = Meddled([A100])
+    with pytest.raises(_errors.NotReadBack, match="The instances of GPU 0 .* are not as wished afterwards") as failure:
+        Task(driver, cut("7g.40gb")).run()
+    done = ["enable MIG mode of GPU 0", *CREATED]
+    assert failure.value.details == {"done": done, "undone": [], "not_undone": done}
+    driver.off = True
+    with pytest.raises(_errors.NotReadBack) as failure:
+        Task(driver, cut("7g.40gb")).run()
+    reads = "reads disabled afterwards (disabled after a reset), not enabled. Not taken back: create GPU instance"
+    assert reads in failure.value.message
 
 
 def test_drivers_that_call_the_compute_instance_without_its_suffix() -> None:
@@ -199,12 +218,12 @@ def test_a_daemon_for_the_whole_card(daemons: list[Found], visible: str | None, 
 
 
 def test_why_an_instance_must_stay(daemons: list[Found]) -> None:
-    driver = FakeMigDriver([A100._replace(mig=ON)])
+    driver = FakeMigDriver([A100._replace(mig=ON), SECOND_A100])
     one, two, three, four = (machines.instance(MACHINE, ("1g.5gb", start), 7 + start) for start in range(4))
     busy = ComputeInstance(0, "1g.5gb", Placement(0, 1), "MIG-7-0", (4242,))
     driver.put(0, one._replace(compute_instances=(busy,)), two, three, four)
     daemons.append(Found(77, 1, 0, {"CUDA_VISIBLE_DEVICES": "MIG-8-0"}))
-    (reading,) = Task(driver, {"gpus": "0"}, protect="0/9 1/13").before
+    (reading,) = Task(driver, {"gpus": "0"}, protect=f"0/9 {SECOND_A100.uuid}/13").before
     assert reading.protected == {
         7: "in use by 4242 (?)",
         8: "served by the MPS control daemon 77",
