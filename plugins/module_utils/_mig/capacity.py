@@ -42,23 +42,29 @@ def _fits(card: Card, profile: Profile, more: int, there: t.Mapping[str, t.Mappi
 
 def read_card(raw: t.Any) -> Card:
     """Return the card of a module's result: a mapping with ``profiles``, and ``instances`` in it or in its ``after``."""
-    if not isinstance(raw, t.Mapping) or not raw.get("profiles"):
-        raise BadOption("card", raw if isinstance(raw, str) else type(raw).__name__, _NO_CARD)
+    if not isinstance(raw, t.Mapping) or "gpus" in raw:
+        shown = "a list" if isinstance(raw, (list, tuple)) else "a mapping" if isinstance(raw, t.Mapping) else raw
+        raise BadOption("card", shown, f"is no card; {_CARD}")
     try:
+        gpu = Gpu(index=int(raw.get("index", 0)), name=raw.get("name"), uuid=raw.get("uuid"))
+        if not raw.get("profiles"):
+            raise BadOption("card", gpu.label, f"tells no MIG profiles; {_CARD}. {_PROFILES}")
         profiles = tuple(_read_profile(entry) for entry in raw["profiles"])
         state = raw if "instances" in raw else raw.get("after") or {}
         instances = tuple(
             GpuInstance(int(entry.get("gi_id", -1)), str(entry["profile"]), _read_placement(entry["placement"]))
             for entry in state.get("instances") or ()
         )
-        return Card(
-            Gpu(index=int(raw.get("index", 0)), name=raw.get("name"), uuid=raw.get("uuid")), profiles, instances
-        )
     except (KeyError, TypeError, ValueError, AttributeError) as exc:
-        raise BadOption("card", "a mapping", f"{_NO_CARD} ({type(exc).__name__}: {exc})") from exc
+        raise BadOption("card", "a mapping", f"cannot be read ({type(exc).__name__}: {exc}); {_CARD}") from exc
+    return Card(gpu, profiles, instances)
 
 
-_NO_CARD = "is no card with MIG profiles; give an entry of gpus in the result of nvidia_mig, of a card in MIG mode"
+_CARD = "give one entry of gpus in the result of nvidia_mig, like looked.gpus[0]"
+_PROFILES = (
+    "nvidia_mig tells a card's profiles only if its layout gives instances ([] will do) or instances exist, "
+    "and some drivers tell them only while MIG mode is on"
+)
 
 
 def _read_profile(raw: t.Mapping[str, t.Any]) -> Profile:
