@@ -14,7 +14,8 @@ description:
   - Makes one configuration of a file for C(nvidia-mig-parted) (its C(version) V(v1)) into layouts as M(gpuops.sharing.nvidia_mig) takes them.
   - mig-parted removes all instances that its configuration does not name. The same is done with the layouts where purging is asked for.
   - Smaller compute instances (C(1c.3g.20gb)) are put into GPU instances as mig-parted v0.15 puts them, each into the same GPU instance as the one before it
-    as long as there is room, larger ones first.
+    as long as there is room, larger ones first. One that fills its GPU instance (C(3g.20gb)) is named in C(compute_instances), too, since layouts without
+    it take any.
   - What mig-parted would refuse is an error, and so is a card in two entries, where mig-parted would apply both, one after the other.
     Other configurations of the file are not looked at.
 positional: _input, config

@@ -44,7 +44,7 @@ def instances(devices: Raw, place: str) -> list[dict[str, t.Any]]:
     entries: list[dict[str, t.Any]] = []
     for profile, smaller in parts.items():
         if wholes.get(profile):
-            entries.append({"profile": profile, "count": wholes[profile]})
+            entries.append({"profile": profile, "count": wholes[profile], **_whole(profile, place)})
         for names in _pack(smaller):
             if entries and entries[-1].get("compute_instances") == names and entries[-1]["profile"] == profile:
                 entries[-1]["count"] += 1
@@ -65,6 +65,11 @@ def read(key: str, place: str) -> Device:
 def is_whole(value: t.Any) -> bool:
     """Whether a value is a whole number; Python takes True for one."""
     return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _whole(profile: str, place: str) -> dict[str, t.Any]:
+    """Layouts take any compute instances where none are named, mig-parted only the one that fills the GPU instance."""
+    return {"compute_instances": [profile]} if read(profile, place).room > 1 else {}
 
 
 def _pack(devices: t.Sequence[Device]) -> list[list[str]]:

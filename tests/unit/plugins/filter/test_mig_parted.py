@@ -109,7 +109,7 @@ mig-configs:
                     "gpus": [1, 2],
                     "enabled": True,
                     "instances": [
-                        {"profile": "3g.20gb", "count": 1},
+                        {"profile": "3g.20gb", "count": 1, "compute_instances": ["3g.20gb"]},
                         {"profile": "3g.20gb", "count": 1, "compute_instances": ["1c.3g.20gb"] * 3},
                     ],
                 },

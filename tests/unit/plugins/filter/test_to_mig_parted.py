@@ -91,6 +91,13 @@ def test_what_a_task_returns_comes_back_the_same(there: list[GpuInstance]) -> No
     assert planner.make(machines.card(A100), wish, purge=True).create or not there
 
 
+def test_a_whole_gpu_instance_is_no_divided_one() -> None:
+    file = to_mig_parted(one(instances=[{"profile": "3g.20gb"}]), "ours")
+    divided = a100("3g.20gb@0", 1, ["1c.3g.20gb"] * 3)
+    plan = planner.make(machines.card(A100, divided), layout.parse(from_mig_parted(file))[0], purge=True)
+    assert [change.create for change in plan.repair] == [("3g.20gb",)]
+
+
 CUT = {"profile": "3g.20gb", "count": 2, "compute_instances": ["1c.3g.20gb", "1c.3g.20gb"]}
 START = "cannot be said in mig-parted's files, it chooses the places itself; drop the start, or give the filter drop_starts=true"
 
