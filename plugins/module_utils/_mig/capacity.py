@@ -46,7 +46,8 @@ def read_card(raw: t.Any) -> Card:
         shown = "a list" if isinstance(raw, (list, tuple)) else "a mapping" if isinstance(raw, t.Mapping) else raw
         raise BadOption("card", shown, f"is no card; {_CARD}")
     try:
-        gpu = Gpu(index=int(raw.get("index", 0)), name=raw.get("name"), uuid=raw.get("uuid"))
+        name, uuid = (str(raw[key]) if raw.get(key) else None for key in ("name", "uuid"))
+        gpu = Gpu(index=int(raw.get("index", 0)), name=name, uuid=uuid)
         if not raw.get("profiles"):
             raise BadOption("card", gpu.label, f"tells no MIG profiles; {_CARD}. {_PROFILES}")
         profiles = tuple(_read_profile(entry) for entry in raw["profiles"])
@@ -55,12 +56,13 @@ def read_card(raw: t.Any) -> Card:
             GpuInstance(int(entry.get("gi_id", -1)), str(entry["profile"]), _read_placement(entry["placement"]))
             for entry in state.get("instances") or ()
         )
-    except (KeyError, TypeError, ValueError, AttributeError) as exc:
+    except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as exc:
         raise BadOption("card", "a mapping", f"cannot be read ({type(exc).__name__}: {exc}); {_CARD}") from exc
     return Card(gpu, profiles, instances)
 
 
 _CARD = "give one entry of gpus in the result of nvidia_mig, like looked.gpus[0]"
+_MOST = 1024  # far more than any card has of anything
 _PROFILES = (
     "nvidia_mig tells a card's profiles only if its layout gives instances ([] will do) or instances exist, "
     "and some drivers tell them only while MIG mode is on"
@@ -71,15 +73,20 @@ def _read_profile(raw: t.Mapping[str, t.Any]) -> Profile:
     return Profile(
         int(raw.get("id", -1)),
         str(raw["name"]),
-        int(raw["slices"]),
+        _read_number(raw["slices"], 1),
         int(raw.get("memory_mib") or 0),
-        int(raw["most"]),
+        _read_number(raw["most"], 0),
         tuple(_read_placement(entry) for entry in raw["placements"]),
     )
 
 
 def _read_placement(raw: t.Any) -> Placement:
-    if isinstance(raw, t.Mapping):
-        return Placement(int(raw["start"]), int(raw["size"]))
-    start, size = raw
-    return Placement(int(start), int(size))
+    start, size = (raw["start"], raw["size"]) if isinstance(raw, t.Mapping) else raw
+    return Placement(_read_number(start, 0), _read_number(size, 1))
+
+
+def _read_number(raw: t.Any, least: int) -> int:
+    """Places become bits of a number, so what no card has must not get that far."""
+    if not least <= int(raw) <= _MOST:
+        raise ValueError(f"{raw} is not from {least} to {_MOST}")
+    return int(raw)

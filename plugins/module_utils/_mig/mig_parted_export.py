@@ -45,6 +45,8 @@ def _read_host(raw: t.Any) -> list[Gpu] | None:
     gpus = []
     for number, entry in enumerate(raw):
         index = str(entry.get("index")) if isinstance(entry, t.Mapping) else ""
+        if index == "-1":  # a lost GPU, of which only the UUID is known
+            continue
         if not re.match(r"^[0-9]{1,4}$", index):
             raise BadOption(f"gpus[{number}]", entry, "is no GPU with an index; " + remedy.partition("; ")[2])
         uuid, pci = entry.get("uuid"), entry.get("pci_bus_id")

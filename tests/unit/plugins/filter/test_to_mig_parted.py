@@ -22,6 +22,7 @@ to_mig_parted = outgoing.FilterModule().filters()["to_mig_parted"]
 # As results of modules have them, with more keys.
 GPUS = [
     {"index": 0, "uuid": "GPU-a", "pci_bus_id": "0000:07:00.0", "name": "A100", "before": {}, "after": {}},
+    {"index": -1, "uuid": "GPU-lost", "pci_bus_id": None, "error": "GPU is lost"},
     {"index": "1", "uuid": "GPU-b", "pci_bus_id": "0000:0f:00.0", "name": None},
 ]
 
