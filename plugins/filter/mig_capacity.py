@@ -19,13 +19,17 @@ options:
   _input:
     description:
       - A card with its MIG profiles, an entry of C(gpus) in the result of M(gpuops.sharing.nvidia_mig).
+      - The module tells C(profiles) only of a card whose layout gives C(instances) (an empty list will do), or that has instances.
+        Some drivers tell them only while MIG mode is on. A card without C(profiles) is an error.
       - Looked at are C(profiles), a list of dictionaries with C(name), C(slices), C(most) and C(placements), and C(instances), a list of dictionaries
-        with C(profile) and C(placement), or where there is none, those of C(after).
+        with C(profile) and C(placement), or where there is none, those of C(after). A placement is a dictionary with C(start) and C(size), or a list of both.
+      - C(index), C(name) and C(uuid) are used in messages only.
     type: dict
     required: true
   profile:
     description:
       - The profile to answer for, like V(2g.10gb). Case does not matter, and the word MIG before it may stand or not.
+      - One that the card does not offer is an error, which names those that it does.
       - If not given, the answer is a dictionary of all the card's profiles.
     type: str
   free:
@@ -37,17 +41,17 @@ options:
 """
 
 EXAMPLES = r"""
-- name: Show how many instances of 2g.10gb an A100 40GB can take (3)
-  ansible.builtin.debug:
-    msg: "{{ card | gpuops.sharing.mig_capacity('2g.10gb') }}"
-
-- name: Look at a card
+- name: Look at a card (instances are given, so that its profiles are told; nothing is changed)
   gpuops.sharing.nvidia_mig:
     layouts:
       - gpus: [0]
         instances: []
   check_mode: true
   register: looked
+
+- name: Show how many instances of 2g.10gb the card can take when it is empty (3 on an A100 40GB)
+  ansible.builtin.debug:
+    msg: "{{ looked.gpus[0] | gpuops.sharing.mig_capacity('2g.10gb') }}"
 
 - name: Show what can still be made beside the instances that are there
   ansible.builtin.debug:
@@ -74,15 +78,16 @@ from ansible_collections.gpuops.sharing.plugins.module_utils._mig import capacit
 def mig_capacity(card: t.Any, profile: str | None = None, free: t.Any = False) -> int | dict[str, int]:
     """Return how many instances fit."""
     try:
-        read = capacity.read_card(card)
         beside = boolean(free)
+    except TypeError as exc:
+        raise AnsibleFilterError(f"mig_capacity: free: {exc}") from exc
+    try:
+        read = capacity.read_card(card)
         if profile is None:
             return capacity.capacity(read, beside)
         return capacity.fitting(read, read.find(profile, "profile"), beside)
     except SharingError as exc:
         raise AnsibleFilterError(f"mig_capacity: {exc.message}") from exc
-    except TypeError as exc:
-        raise AnsibleFilterError(f"mig_capacity: free: {exc}") from exc
 
 
 class FilterModule:

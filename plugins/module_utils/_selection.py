@@ -62,6 +62,13 @@ def _sexagesimal(number: str) -> list[str]:
     return addresses
 
 
+def key(name: str) -> str:
+    """Return the one spelling that all spellings of a cleaned index, UUID or PCI address share."""
+    if name.isdigit():
+        return str(int(name))
+    return kernel_pci(name) if _PCI.match(name) else name.lower()
+
+
 def find(name: str, gpus: t.Sequence[Gpu]) -> Gpu | None:
     """Return the GPU that ``name`` (index, UUID or PCI address) means, or None."""
     if name.isdigit():

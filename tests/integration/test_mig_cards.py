@@ -10,8 +10,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from ansible.errors import AnsibleFilterError
 from ansible_collections.gpuops.sharing.plugins.filter.from_mig_parted import from_mig_parted
 from ansible_collections.gpuops.sharing.plugins.filter.mig_capacity import mig_capacity
+from ansible_collections.gpuops.sharing.plugins.filter.to_mig_parted import to_mig_parted
 
 from harness.mig import MigMachine
 from harness.modules import MOCK_DRIVER
@@ -170,13 +172,25 @@ def test_the_result_is_what_the_filter_reads(either_way: Start) -> None:
     }
 
 
+def test_a_card_of_which_only_the_mode_was_asked_tells_no_profiles(mig_machine: MigMachine) -> None:
+    (card,) = mig_machine.mig({"gpus": [1], "enabled": True})["gpus"]
+    with pytest.raises(AnsibleFilterError, match="only if its layout gives instances"):
+        mig_capacity(card)
+    (card,) = mig_machine.mig({"gpus": [1], "instances": []})["gpus"]
+    assert mig_capacity(card, "7g.40gb") == 1
+
+
 def test_a_configuration_of_mig_parted(mig_machine: MigMachine) -> None:
     entries = [
         {"devices": [0], "mig-enabled": False},
         {"devices": [1], "mig-enabled": True, "mig-devices": {"1g.5gb": 2, "1c.3g.20gb": 3}},
     ]
     layouts = from_mig_parted({"version": "v1", "mig-configs": {"mine": entries}}, "mine")
-    assert mig_machine.mig(*layouts, purge=True).changed
+    result = mig_machine.mig(*layouts, purge=True)
+    assert result.changed
+    # What the task returns is by UUID and with every place, and says the same.
+    back = to_mig_parted(result["layouts"], "mine", gpus=result["gpus"], drop_starts=True)
+    assert back["mig-configs"]["mine"] == entries
     assert mig_machine.places(0) == []
     assert sorted(place.partition("@")[0] for place in mig_machine.places(1)) == [
         "1g.5gb",

@@ -41,6 +41,8 @@ FLOORS = {
         "_mig.export",
         "_mig.layout",
         "_mig.mig_parted",
+        "_mig.mig_parted_export",
+        "_mig.packing",
         "_mig.picture",
         "_mig.planner",
         "_mig.search",

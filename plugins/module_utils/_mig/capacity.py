@@ -42,38 +42,51 @@ def _fits(card: Card, profile: Profile, more: int, there: t.Mapping[str, t.Mappi
 
 def read_card(raw: t.Any) -> Card:
     """Return the card of a module's result: a mapping with ``profiles``, and ``instances`` in it or in its ``after``."""
-    if not isinstance(raw, t.Mapping) or not raw.get("profiles"):
-        raise BadOption("card", raw if isinstance(raw, str) else type(raw).__name__, _NO_CARD)
+    if not isinstance(raw, t.Mapping) or "gpus" in raw:
+        shown = "a list" if isinstance(raw, (list, tuple)) else "a mapping" if isinstance(raw, t.Mapping) else raw
+        raise BadOption("card", shown, f"is no card; {_CARD}")
     try:
+        name, uuid = (str(raw[key]) if raw.get(key) else None for key in ("name", "uuid"))
+        gpu = Gpu(index=int(raw.get("index", 0)), name=name, uuid=uuid)
+        if not raw.get("profiles"):
+            raise BadOption("card", gpu.label, f"tells no MIG profiles; {_CARD}. {_PROFILES}")
         profiles = tuple(_read_profile(entry) for entry in raw["profiles"])
         state = raw if "instances" in raw else raw.get("after") or {}
         instances = tuple(
             GpuInstance(int(entry.get("gi_id", -1)), str(entry["profile"]), _read_placement(entry["placement"]))
             for entry in state.get("instances") or ()
         )
-        return Card(
-            Gpu(index=int(raw.get("index", 0)), name=raw.get("name"), uuid=raw.get("uuid")), profiles, instances
-        )
-    except (KeyError, TypeError, ValueError, AttributeError) as exc:
-        raise BadOption("card", "a mapping", f"{_NO_CARD} ({type(exc).__name__}: {exc})") from exc
+    except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as exc:
+        raise BadOption("card", "a mapping", f"cannot be read ({type(exc).__name__}: {exc}); {_CARD}") from exc
+    return Card(gpu, profiles, instances)
 
 
-_NO_CARD = "is no card with MIG profiles; give an entry of gpus in the result of nvidia_mig, of a card in MIG mode"
+_CARD = "give one entry of gpus in the result of nvidia_mig, like looked.gpus[0]"
+_MOST = 1024  # far more than any card has of anything
+_PROFILES = (
+    "nvidia_mig tells a card's profiles only if its layout gives instances ([] will do) or instances exist, "
+    "and some drivers tell them only while MIG mode is on"
+)
 
 
 def _read_profile(raw: t.Mapping[str, t.Any]) -> Profile:
     return Profile(
         int(raw.get("id", -1)),
         str(raw["name"]),
-        int(raw["slices"]),
+        _read_number(raw["slices"], 1),
         int(raw.get("memory_mib") or 0),
-        int(raw["most"]),
+        _read_number(raw["most"], 0),
         tuple(_read_placement(entry) for entry in raw["placements"]),
     )
 
 
 def _read_placement(raw: t.Any) -> Placement:
-    if isinstance(raw, t.Mapping):
-        return Placement(int(raw["start"]), int(raw["size"]))
-    start, size = raw
-    return Placement(int(start), int(size))
+    start, size = (raw["start"], raw["size"]) if isinstance(raw, t.Mapping) else raw
+    return Placement(_read_number(start, 0), _read_number(size, 1))
+
+
+def _read_number(raw: t.Any, least: int) -> int:
+    """Places become bits of a number, so what no card has must not get that far."""
+    if not least <= int(raw) <= _MOST:
+        raise ValueError(f"{raw} is not from {least} to {_MOST}")
+    return int(raw)

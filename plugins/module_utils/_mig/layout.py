@@ -13,6 +13,8 @@ from .._gpu import Gpu
 
 _TRUE = ("true", "yes", "on", "1")
 _FALSE = ("false", "no", "off", "0")
+_LAYOUT = ("gpus", "enabled", "instances")
+_INSTANCE = ("profile", "count", "start", "compute_instances")
 _MOST = 64  # far more than any card takes
 
 
@@ -127,7 +129,8 @@ def nearest(name: str, names: t.Sequence[str]) -> str:
     return difflib.get_close_matches(name, names, n=1, cutoff=0)[0]
 
 
-def _parse_one(entry: t.Mapping[str, t.Any], option: str) -> Layout:
+def _parse_one(entry: t.Any, option: str) -> Layout:
+    _refuse_unknown(entry, _LAYOUT, option, "{gpus: [0], instances: [{profile: 1g.5gb, count: 7}]}")
     if _missing(entry.get("gpus")) and not isinstance(entry.get("gpus"), str):
         raise BadOption(f"{option}.gpus", "", "is missing; give indices, UUIDs, PCI addresses, or 'all'")
     gpus = tuple(_selection.clean(_as_list(entry["gpus"], f"{option}.gpus"), f"{option}.gpus"))
@@ -148,9 +151,17 @@ def _parse_one(entry: t.Mapping[str, t.Any], option: str) -> Layout:
     return Layout(option, gpus, enabled, wishes)
 
 
-def _parse_wish(entry: t.Any, option: str) -> InstanceWish:
+def _refuse_unknown(entry: t.Any, known: t.Sequence[str], option: str, example: str) -> None:
+    """The module's own options are checked by Ansible already; files and filters bring others."""
     if not isinstance(entry, t.Mapping):
-        raise BadOption(option, entry, "is no entry; give one like {profile: 1g.5gb, count: 7}")
+        raise BadOption(option, entry, f"is no entry; give one like {example}")
+    unknown = sorted(str(key) for key in set(entry) - set(known))
+    if unknown:
+        raise BadOption(option, ", ".join(unknown), f"is not known here; there are: {', '.join(known)}")
+
+
+def _parse_wish(entry: t.Any, option: str) -> InstanceWish:
+    _refuse_unknown(entry, _INSTANCE, option, "{profile: 1g.5gb, count: 7}")
     profile = _parse_profile(entry.get("profile"), f"{option}.profile")
     number = 1 if _missing(entry.get("count")) else _parse_number(entry["count"], f"{option}.count", 1, _MOST)
     start = None if _missing(entry.get("start")) else _parse_number(entry["start"], f"{option}.start", 0, _MOST)

@@ -1,216 +1,222 @@
 # Copyright (c) 2026 gpuops.sharing contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""PRIVATE to the collection. Configurations of NVIDIA's mig-parted (version v1) as layouts, and layouts as those. Pure functions.
-
-Keys of mig-devices are profiles; a smaller compute instance is 1c.3g.20gb. mig-parted v0.15 puts each compute instance beside the one before it,
-into the same GPU instance, as long as there is room.
-"""
+"""PRIVATE to the collection. Configurations of NVIDIA's mig-parted (version v1) as layouts. Pure functions."""
 
 from __future__ import annotations
 
-import re
 import typing as t
 
+from .. import _selection
 from .._errors import BadOption
-from . import layout
+from . import packing
+from .packing import is_whole
 
 VERSION = "v1"
-_FIELDS = {"device-filter", "devices", "mig-enabled", "mig-devices"}
-_DEVICE = re.compile(r"^(?:([1-9])c\.)?(([1-9])g\..+)$")
+_FIELDS = ("version", "mig-configs")
+_ENTRY_FIELDS = ("device-filter", "devices", "mig-enabled", "mig-devices")
+_CARDS = "give a list like [0, 1] (indices, UUIDs or PCI addresses), one of these, a comma list, 'all', or [] for none"
 
 Raw = t.Mapping[str, t.Any]
+Card = t.Union[int, str]  # an index, or else a UUID, a PCI address or 'all'
 
 
-class Device(t.NamedTuple):
-    """A key of mig-devices: compute slices, the GPU instance's profile and its slices."""
+class Entry(t.NamedTuple):
+    """An entry of a configuration. ``devices`` is None for all."""
 
-    slices: int
-    profile: str
-    room: int
+    place: str
+    devices: tuple[int, ...] | None
+    filters: tuple[str, ...]
+    enabled: bool
+    instances: tuple[dict[str, t.Any], ...]
 
 
-def from_v1(data: t.Any, name: str | None, filters: t.Mapping[str, t.Any]) -> list[dict[str, t.Any]]:
+def from_v1(data: t.Any, name: t.Any, filters: t.Any) -> list[dict[str, t.Any]]:
     """Return the layouts of a configuration. ``filters`` says which GPUs a device-filter means on this host."""
-    configs = _configs(data)
-    if name is None and len(configs) == 1:
-        name = next(iter(configs))
-    if name not in configs:
-        raise BadOption(
-            "config",
-            "" if name is None else name,
-            f"is no configuration of this file; it has: {', '.join(sorted(configs))}",
-        )
+    meant = _read_filters(filters)
+    name, raw = _choose(data, name)
+    entries = [_read_entry(entry, f"mig-configs.{name}[{number}]") for number, entry in enumerate(raw)]
+    _refuse_untold(entries, meant)
     layouts = []
-    for number, entry in enumerate(configs[name]):
-        place = f"mig-configs.{name}[{number}]"
-        if not isinstance(entry, t.Mapping):
-            raise BadOption(place, entry, "is no entry with devices and mig-enabled")
-        converted = _entry_from_v1(entry, place, filters)
-        if converted:
-            layouts.append(converted)
+    named: dict[str, str] = {}
+    for entry in entries:
+        gpus = _gpus(entry, meant)
+        refuse_twice(gpus, entry.place, named)
+        # A file for nodes of several models has entries for the others, too: mig-parted passes over them.
+        if gpus:
+            wish = {"instances": list(entry.instances)} if entry.enabled else {}
+            layouts.append({"gpus": gpus, "enabled": entry.enabled, **wish})
     return layouts
 
 
-def to_v1(layouts: t.Any, name: str) -> dict[str, t.Any]:
-    """Return a file with one configuration that means the same as the layouts; fail where mig-parted cannot say it."""
-    if not isinstance(layouts, (list, tuple)):
-        raise BadOption("layouts", layouts, "is no list of layouts")
-    return {"version": VERSION, "mig-configs": {name: [_entry_to_v1(entry) for entry in layout.parse(layouts)]}}
-
-
-def _configs(data: t.Any) -> dict[str, t.Sequence[Raw]]:
-    if not isinstance(data, t.Mapping) or not isinstance(data.get("mig-configs"), t.Mapping):
+def _choose(data: t.Any, name: t.Any) -> tuple[str, t.Sequence[t.Any]]:
+    """Return the name and the entries of the configuration that is asked for, or of the only one."""
+    if not isinstance(data, t.Mapping):
         remedy = "is no mig-parted file; give its content as a mapping (from_yaml) with version and mig-configs"
-        raise BadOption("file", data if isinstance(data, str) else type(data).__name__, remedy)
+        raise BadOption("file", kind(data), remedy)
+    _refuse_unknown(data, _FIELDS, "file")
     if data.get("version") != VERSION:
         raise BadOption("version", data.get("version"), f"is not known; this takes files of version {VERSION}")
-    return dict(data["mig-configs"])
-
-
-def _entry_from_v1(entry: Raw, place: str, filters: t.Mapping[str, t.Any]) -> dict[str, t.Any] | None:
-    unknown = sorted(set(entry) - _FIELDS)
-    if unknown:
+    configs = data.get("mig-configs")
+    if not isinstance(configs, t.Mapping) or not configs:
         raise BadOption(
-            place, ", ".join(unknown), f"is no field of version {VERSION}; it has: {', '.join(sorted(_FIELDS))}"
+            "mig-configs", kind(configs), "has no configurations; give a mapping of names to lists of entries"
         )
-    gpus = _gpus(entry, place, filters)
-    if not gpus:
+    named = {str(key): value for key, value in configs.items()}
+    if name in (None, "") and len(named) == 1:
+        name = next(iter(named))
+    if str(name) not in named:
+        offered = ", ".join(sorted(named))
+        raise BadOption("config", "" if name is None else name, f"is no configuration of this file; it has: {offered}")
+    entries = named[str(name)]
+    if not isinstance(entries, (list, tuple)) or not entries:
+        raise BadOption(
+            f"mig-configs.{name}", kind(entries), "has no entries; give a list, each with devices and mig-enabled"
+        )
+    return str(name), entries
+
+
+def _read_entry(entry: t.Any, place: str) -> Entry:
+    if not isinstance(entry, t.Mapping):
+        raise BadOption(place, entry, "is no entry with devices and mig-enabled")
+    _refuse_unknown(entry, _ENTRY_FIELDS, place)
+    enabled = entry.get("mig-enabled")
+    if not isinstance(enabled, bool):
+        raise BadOption(f"{place}.mig-enabled", enabled, "is neither true nor false")
+    return Entry(
+        place,
+        _read_devices(entry.get("devices"), f"{place}.devices"),
+        _read_device_filter(entry.get("device-filter"), f"{place}.device-filter"),
+        enabled,
+        _read_instances(entry.get("mig-devices"), enabled, f"{place}.mig-devices"),
+    )
+
+
+def _read_devices(raw: t.Any, place: str) -> tuple[int, ...] | None:
+    if raw == "all":
         return None
-    if not isinstance(entry.get("mig-enabled"), bool):
-        raise BadOption(f"{place}.mig-enabled", entry.get("mig-enabled"), "is neither true nor false")
-    if not entry["mig-enabled"]:
-        return {"gpus": gpus, "enabled": False}
-    devices = entry.get("mig-devices")
-    if not isinstance(devices, t.Mapping):
-        raise BadOption(
-            f"{place}.mig-devices", devices, "is missing; mig-parted wants it where mig-enabled is true, {} for none"
-        )
-    return {"gpus": gpus, "enabled": True, "instances": _instances(devices, f"{place}.mig-devices")}
+    if not isinstance(raw, (list, tuple)) or not raw or not all(is_whole(one) and one >= 0 for one in raw):
+        raise BadOption(place, raw, "is neither 'all' nor a list of indices, [0, 1]")
+    return tuple(dict.fromkeys(raw))
 
 
-def _gpus(entry: Raw, place: str, filters: t.Mapping[str, t.Any]) -> list[t.Any]:
-    devices = entry.get("devices")
-    if devices == "all":
-        gpus: list[t.Any] = ["all"]
-    elif isinstance(devices, (list, tuple)) and all(_is_whole(device) for device in devices):
-        gpus = list(devices)
-    else:
-        raise BadOption(f"{place}.devices", devices, "is neither 'all' nor a list of indices")
-    wanted = entry.get("device-filter")
-    if not wanted:
-        return gpus
-    meant: list[t.Any] = []
-    for one in wanted if isinstance(wanted, (list, tuple)) else [wanted]:
-        if one not in filters:
+def _read_device_filter(raw: t.Any, place: str) -> tuple[str, ...]:
+    filters = raw if isinstance(raw, (list, tuple)) else [raw] if raw not in (None, "") else []
+    for one in filters:
+        if not isinstance(one, str) or not one.strip():
             raise BadOption(
-                f"{place}.device-filter",
-                one,
-                "cannot be carried over: layouts name cards, not models; say with device_filters which GPUs of the host it means, e.g. "
-                f"device_filters={{'{one}': [0, 1]}} ([] for none)",
+                place, one, "is no device-filter; give one like '0x20B010DE', in quotes, or a list of these"
             )
-        meant += filters[one]
-    if gpus == ["all"]:
-        return list(dict.fromkeys(meant))
-    return [gpu for gpu in gpus if str(gpu) in {str(one) for one in meant}]
+    return tuple(one.strip() for one in filters)
 
 
-def _is_whole(value: t.Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
+def _read_instances(raw: t.Any, enabled: bool, place: str) -> tuple[dict[str, t.Any], ...]:
+    if not enabled:
+        if raw:
+            raise BadOption(place, raw, "cannot be there with mig-enabled: false; drop it, or set mig-enabled: true")
+        return ()
+    if raw is None:
+        raise BadOption(place, raw, "is missing; mig-parted wants it where mig-enabled is true, {} for none")
+    if not isinstance(raw, t.Mapping):
+        raise BadOption(place, raw, "is no mapping of MIG devices to their numbers, like {1g.5gb: 7}, or {} for none")
+    return tuple(packing.instances(raw, place))
 
 
-def _instances(devices: Raw, place: str) -> list[dict[str, t.Any]]:
-    """Return entries of ``instances``, in the file's order of profiles."""
-    wholes: dict[str, int] = {}
-    parts: dict[str, list[Device]] = {}
-    for key, value in devices.items():
-        device = _device(str(key), place)
-        if not _is_whole(value) or value < 0:
-            raise BadOption(f"{place}.{key}", value, "is no number of devices")
-        parts.setdefault(device.profile, [])
-        if device.slices == device.room:
-            wholes[device.profile] = wholes.get(device.profile, 0) + value
-        else:
-            parts[device.profile] += [device] * value
-    entries: list[dict[str, t.Any]] = []
-    for profile, smaller in parts.items():
-        if wholes.get(profile):
-            entries.append({"profile": profile, "count": wholes[profile]})
-        for names in _pack(smaller):
-            if entries and entries[-1].get("compute_instances") == names and entries[-1]["profile"] == profile:
-                entries[-1]["count"] += 1
-            else:
-                entries.append({"profile": profile, "count": 1, "compute_instances": names})
-    return entries
+def _read_filters(raw: t.Any) -> dict[str, dict[str, Card]]:
+    """Return what each device-filter means: cards by the spelling that all their spellings share."""
+    if raw is None or raw == "":
+        return {}
+    if not isinstance(raw, t.Mapping):
+        raise BadOption("device_filters", raw, "is no dictionary; give one like {'0x20B010DE': [0, 1]}")
+    meant: dict[str, dict[str, Card]] = {}
+    for key, value in raw.items():
+        if not isinstance(key, str):
+            problem = "is no device-filter; YAML reads an unquoted 0x20B010DE as a number: write it in quotes"
+            raise BadOption("device_filters", key, problem)
+        if _same(key) in meant:
+            raise BadOption("device_filters", key, "stands there twice, in different spellings; drop one")
+        meant[_same(key)] = _read_cards(value, f"device_filters['{key}']")
+    return meant
 
 
-def _device(key: str, place: str) -> Device:
-    parts = _DEVICE.match(layout.clean_profile(key))
-    if not parts or int(parts.group(1) or 0) > int(parts.group(3)):
-        raise BadOption(place, key, "is no MIG device; they are called like 1g.5gb, 1g.5gb+me or 1c.3g.20gb")
-    room = int(parts.group(3))
-    return Device(int(parts.group(1) or room), parts.group(2), room)
+def _read_cards(raw: t.Any, option: str) -> dict[str, Card]:
+    tokens = raw if isinstance(raw, (list, tuple)) else [raw]
+    if any(isinstance(token, bool) or not isinstance(token, (str, int, float)) for token in tokens) or raw == "":
+        raise BadOption(option, raw, f"names no cards; {_CARDS}")
+    if isinstance(raw, str):
+        tokens = raw.split(",")
+    names = _selection.clean(tokens, option) if tokens else []
+    # Of several spellings of a card the first one stays.
+    cards: dict[str, Card] = {}
+    for name in names:
+        cards.setdefault(_selection.key(name), int(name) if name.isdigit() else name)
+    return cards
 
 
-def _pack(devices: t.Sequence[Device]) -> list[list[str]]:
-    """Return the compute instances of each GPU instance, largest first, each beside the one before it while there is room."""
-    packed: list[list[str]] = []
-    left = 0
-    for device in sorted(devices, key=lambda one: -one.slices):
-        if device.slices > left:
-            packed.append([])
-            left = device.room
-        packed[-1].append(f"{device.slices}c.{device.profile}")
-        left -= device.slices
-    return packed
+def _same(device_filter: str) -> str:
+    """Device-filters are hexadecimal numbers: case means nothing."""
+    return device_filter.strip().lower()
 
 
-def _entry_to_v1(entry: layout.Layout) -> dict[str, t.Any]:
-    named = [gpu for gpu in entry.gpus if not gpu.isdigit()]
-    if named and named != ["all"]:
+def _refuse_untold(entries: t.Sequence[Entry], meant: t.Mapping[str, t.Any]) -> None:
+    """All at once: files for several models have dozens of device-filters."""
+    untold = {one: entry.place for entry in reversed(entries) for one in entry.filters if _same(one) not in meant}
+    names = [one for entry in entries for one in entry.filters if one in untold]
+    if names:
         raise BadOption(
-            f"{entry.option}.gpus",
-            ", ".join(named),
-            "cannot be said in mig-parted's files, which know indices and 'all'; give indices",
+            f"{untold[names[0]]}.device-filter",
+            ", ".join(dict.fromkeys(names)),
+            "cannot be carried over: layouts name cards, not models; say with device_filters which GPUs of the host each means, e.g. "
+            f"device_filters={{'{names[0]}': [0, 1]}} ([] for none)",
         )
-    devices: t.Any = "all" if named else [int(gpu) for gpu in entry.gpus]
-    if not entry.enabled:
-        return {"devices": devices, "mig-enabled": False}
-    if entry.instances is None:
-        raise BadOption(
-            f"{entry.option}.instances",
-            "",
-            "is left out (only the mode is asked for), and mig-parted's files always say the instances, too; give instances, [] for none",
-        )
-    counts: dict[str, int] = {}
-    for wish in entry.instances:
-        if wish.start is not None:
-            raise BadOption(
-                f"{wish.option}.start",
-                wish.start,
-                "cannot be said in mig-parted's files, it chooses the places itself; drop start",
-            )
-        for name in wish.compute or (wish.profile,):
-            counts[name] = counts.get(name, 0) + wish.number
-    _refuse_other_packing(entry, counts)
-    return {"devices": devices, "mig-enabled": True, "mig-devices": counts}
 
 
-def _refuse_other_packing(entry: layout.Layout, counts: Raw) -> None:
-    """mig-parted's files count compute instances and do not say which go into one GPU instance."""
-    wished = [
-        (wish.profile, tuple(sorted(wish.compute or (wish.profile,))))
-        for wish in entry.instances or ()
-        for _number in range(wish.number)
-    ]
-    packed = [
-        (one["profile"], tuple(sorted(one.get("compute_instances") or (one["profile"],))))
-        for one in _instances(counts, entry.option)
-        for _number in range(one["count"])
-    ]
-    if sorted(wished) != sorted(packed):
+def _gpus(entry: Entry, meant: t.Mapping[str, t.Mapping[str, Card]]) -> list[Card]:
+    """Return the cards of an entry: those that its devices and its device-filters both mean."""
+    devices = entry.devices
+    if not entry.filters:
+        return ["all"] if devices is None else list(devices)
+    cards = {key: card for one in entry.filters for key, card in meant[_same(one)].items()}
+    if _selection.ALL in cards:
+        return ["all"] if devices is None else list(devices)
+    if devices is None:
+        return list(cards.values())
+    others = [str(card) for card in cards.values() if not isinstance(card, int)]
+    if others:
         raise BadOption(
-            f"{entry.option}.instances",
-            ", ".join(counts),
-            "cannot be said in mig-parted's files: it would put these compute instances into GPU instances in another way; "
-            "fill each GPU instance before the next",
+            f"{entry.place}.devices",
+            list(devices),
+            f"are indices, and device_filters names {', '.join(others)} for {', '.join(entry.filters)}: whether these are the same cards "
+            "cannot be told here; name the cards by index there, too",
         )
+    return [index for index in devices if str(index) in cards]
+
+
+def _refuse_unknown(raw: Raw, known: t.Sequence[str], place: str) -> None:
+    unknown = sorted(str(key) for key in set(raw) - set(known))
+    if unknown:
+        problem = f"is no field of version {VERSION}; it has: {', '.join(sorted(known))}"
+        raise BadOption(place, ", ".join(unknown), problem)
+
+
+def refuse_twice(gpus: t.Sequence[Card], option: str, named: dict[str, str]) -> None:
+    """``named`` tells where each card stands so far."""
+    for gpu in gpus:
+        key = _selection.key(str(gpu))
+        other = named.get(key) or named.get(_selection.ALL)
+        if key == _selection.ALL and named:
+            other = next(iter(named.values()))
+        if other == option:
+            raise BadOption(option, gpu, "stands there twice; name each GPU once")
+        if other:
+            raise BadOption(option, gpu, f"already stands in {other}; a card has one layout")
+        named[key] = option
+
+
+def kind(value: t.Any) -> str:
+    """Return how a message shows what may be a whole file."""
+    if isinstance(value, t.Mapping):
+        return "a mapping" if value else "{}"
+    if isinstance(value, (list, tuple)):
+        return "a list" if value else "[]"
+    text = "null" if value is None else str(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."

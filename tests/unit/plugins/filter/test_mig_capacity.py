@@ -39,6 +39,12 @@ CARD: dict[str, t.Any] = {
     "instances": [{"id": 5, "profile": "2g.10gb", "placement": {"start": 4, "size": 2}}],
 }
 
+ONE = "give one entry of gpus in the result of nvidia_mig, like looked.gpus[0]"
+NO_PROFILES = (
+    f"tells no MIG profiles; {ONE}. nvidia_mig tells a card's profiles only if its layout gives instances ([] will do) or instances exist, "
+    "and some drivers tell them only while MIG mode is on"
+)
+
 
 def test_an_empty_card() -> None:
     assert mig_capacity(CARD) == {"1g.5gb": 7, "2g.10gb": 3, "3g.20gb": 2, "7g.40gb": 1}
@@ -68,14 +74,23 @@ def test_a_card_without_instances_is_all_free() -> None:
             "mig_capacity: profile: '2g.12gb': GPU 1 (NVIDIA A100-SXM4-40GB, GPU-a) offers no such profile; did you mean 2g.10gb?",
         ),
         ((CARD, None, "perhaps"), "mig_capacity: free: "),
+        (({"index": 0, "name": "T4"},), f"mig_capacity: card: 'GPU 0 (T4)': {NO_PROFILES}"),
+        (({**CARD, "profiles": []},), f"mig_capacity: card: 'GPU 1 (NVIDIA A100-SXM4-40GB, GPU-a)': {NO_PROFILES}"),
+        (({**CARD, "profiles": None},), f"mig_capacity: card: 'GPU 1 (NVIDIA A100-SXM4-40GB, GPU-a)': {NO_PROFILES}"),
+        (("GPU-a",), f"mig_capacity: card: 'GPU-a': is no card; {ONE}"),
+        ((None,), f"mig_capacity: card: None: is no card; {ONE}"),
+        (([CARD],), f"mig_capacity: card: 'a list': is no card; {ONE}"),
+        (({"changed": False, "gpus": [CARD]},), f"mig_capacity: card: 'a mapping': is no card; {ONE}"),
         (
-            ({"index": 0, "name": "T4"},),
-            "mig_capacity: card: 'dict': is no card with MIG profiles; give an entry of gpus",
+            ({"index": "x", "profiles": CARD["profiles"]},),
+            "mig_capacity: card: 'a mapping': cannot be read (ValueError: ",
         ),
-        (({"index": 0, "profiles": []},), "mig_capacity: card: 'dict': is no card with MIG profiles"),
-        (("GPU-a",), "mig_capacity: card: 'GPU-a': is no card with MIG profiles"),
-        (({"profiles": ["1g.5gb"]},), "mig_capacity: card: 'a mapping': is no card with MIG profiles"),
-        (({"profiles": [{"name": "1g.5gb"}]},), "mig_capacity: card: 'a mapping': is no card with MIG profiles"),
+        (({"profiles": ["1g.5gb"]},), "mig_capacity: card: 'a mapping': cannot be read (AttributeError: "),
+        (
+            ({"profiles": [{"name": "1g.5gb"}]},),
+            "mig_capacity: card: 'a mapping': cannot be read (KeyError: 'slices'); give",
+        ),
+        (({**CARD, "instances": ["2g.10gb"]},), "mig_capacity: card: 'a mapping': cannot be read (AttributeError: "),
     ],
 )
 def test_what_is_no_card_is_told(args: tuple[t.Any, ...], message: str) -> None:

@@ -140,3 +140,11 @@ def test_a_lost_gpu_that_was_named(name: str) -> None:
 
 def test_a_lost_gpu_that_was_not_named_is_in_nobodys_way() -> None:
     assert _selection.choose(["1"], (*CARDS, LOST), "gpus") == [SECOND_A100]
+
+
+@pytest.mark.parametrize(
+    "spellings",
+    [["1", "01"], ["GPU-a", "gpu-A"], ["0000:0f:00.0", "0F:00", "00000000:0F:00.0"], ["all"]],
+)
+def test_all_spellings_of_a_gpu_share_a_key(spellings: list[str]) -> None:
+    assert len({_selection.key(name) for name in spellings}) == 1

@@ -89,6 +89,11 @@ def test_suffixes_are_part_of_the_name(name: str) -> None:
             "layouts[0].instances: '1g.5gb': is no list; give entries like {profile: 1g.5gb, count: 7}",
         ),
         ({"instances": ["1g.5gb"]}, "layouts[0].instances[0]: '1g.5gb': is no entry"),
+        ({"instance": []}, "layouts[0]: 'instance': is not known here; there are: gpus, enabled, instances"),
+        (
+            {"instances": [{"profile": "1g.5gb", "placement": 0, 1: 2}]},
+            "layouts[0].instances[0]: '1, placement': is not known here; there are: profile, count, start, compute_instances",
+        ),
         ({"instances": [{}]}, "layouts[0].instances[0].profile: '': is missing; give a profile's name"),
         ({"instances": [{"profile": 19}]}, "layouts[0].instances[0].profile: 19: is an id, and ids differ between"),
         ({"instances": [{"profile": "9:4"}]}, "layouts[0].instances[0].profile: '9:4': is an id"),
@@ -125,6 +130,15 @@ def test_a_bad_value_is_named_with_its_remedy(entry: Raw, message: str) -> None:
     with pytest.raises(BadOption) as failure:
         layout.parse([whole])
     assert failure.value.message.startswith(message)
+
+
+@pytest.mark.parametrize("entry", ["x", None, 3, ["gpus"]])
+def test_what_is_no_layout(entry: t.Any) -> None:
+    with pytest.raises(BadOption) as failure:
+        layout.parse([entry])
+    assert failure.value.message.endswith(
+        ": is no entry; give one like {gpus: [0], instances: [{profile: 1g.5gb, count: 7}]}"
+    )
 
 
 A100 = Gpu(index=0, uuid="GPU-a", pci_bus_id="0000:07:00.0", name="A100", mig=Mig(True, False, False))
