@@ -120,7 +120,7 @@ def default(layout: Shares, profile: Profile) -> Shares:
 
 
 def repair(instance: GpuInstance, layout: Shares, profile: Profile, rules: Rules, offered: Offered) -> Repair | None:
-    """Return what leads a GPU instance to a layout, or None where the rules forbid it. What is created has a start."""
+    """Return what leads a GPU instance to a layout, or None where the rules forbid it."""
     there = instance.compute_instances
     if not layout:
         return Repair(instance, create=() if there else default(layout, profile))
@@ -131,7 +131,8 @@ def repair(instance: GpuInstance, layout: Shares, profile: Profile, rules: Rules
         return None
     kept = {(name, start) for name, starts in found.items() for start in starts}
     have = {(one.profile, one.placement.start) for one in there}
-    create = [Share(name, start) for name, start in kept - have]
+    # One that fills the GPU instance needs no start.
+    create = [Share(name, ANYWHERE if name == profile.name else start) for name, start in kept - have]
     return Repair(
         instance,
         tuple(one for one in there if (one.profile, one.placement.start) not in kept),

@@ -4,11 +4,9 @@
 
 from __future__ import annotations
 
-import typing as t
-
 from .._convergence.steps import Step
 from .._driver.interface import MigDriver
-from .._errors import DoesNotFit, NotReadBack, NotSupported
+from .._errors import DoesNotFit, NotSupported
 from .._gpu import Gpu
 from .._instance import ComputeInstance, ComputeProfile, GpuInstance, Placement, Profile
 from . import compute

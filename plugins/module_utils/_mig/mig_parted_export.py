@@ -116,7 +116,8 @@ def _compute(wish: layout.InstanceWish, drop_starts: bool) -> tuple[str, ...]:
         names.append(device.profile if device.slices == device.room else f"{device.slices}c.{device.profile}")
     room = packing.read(wish.profile, f"{wish.option}.profile").room
     profile = Profile(-1, wish.profile, room, 0, 0, ())
-    return compute.default(compute.check(wish._replace(compute=tuple(names)), profile, ()), profile)
+    shares = compute.check(wish._replace(compute=tuple(names)), profile, ())
+    return tuple(share.name for share in compute.default(shares, profile))
 
 
 def _refuse_start(option: str, value: t.Any) -> None:

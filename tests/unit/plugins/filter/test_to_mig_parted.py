@@ -11,7 +11,7 @@ from ansible.errors import AnsibleFilterError
 from ansible_collections.gpuops.sharing.plugins.filter import from_mig_parted as incoming
 from ansible_collections.gpuops.sharing.plugins.filter import to_mig_parted as outgoing
 from ansible_collections.gpuops.sharing.plugins.module_utils._instance import GpuInstance
-from ansible_collections.gpuops.sharing.plugins.module_utils._mig import export, layout, planner
+from ansible_collections.gpuops.sharing.plugins.module_utils._mig import compute, export, layout, planner
 from ansible_collections.gpuops.sharing.plugins.module_utils._mig.planner import Plan
 from ansible_collections.gpuops.sharing.tests.unit.plugins.module_utils._mig import machines
 from ansible_collections.gpuops.sharing.tests.unit.plugins.module_utils._mig.planning import A100, a100
@@ -96,7 +96,7 @@ def test_a_whole_gpu_instance_is_no_divided_one() -> None:
     file = to_mig_parted(one(instances=[{"profile": "3g.20gb"}]), "ours")
     divided = a100("3g.20gb@0", 1, ["1c.3g.20gb"] * 3)
     plan = planner.make(machines.card(A100, divided), layout.parse(from_mig_parted(file))[0], purge=True)
-    assert [change.create for change in plan.repair] == [("3g.20gb",)]
+    assert [change.create for change in plan.repair] == [(compute.Share("3g.20gb"),)]
 
 
 CUT = {"profile": "3g.20gb", "count": 2, "compute_instances": ["1c.3g.20gb", "1c.3g.20gb"]}
@@ -185,7 +185,7 @@ WHICH = "give gpus of the result of nvidia_mig or nvidia_gpu_info"
         (
             one(instances=[{"profile": "3g.20gb", "compute_instances": ["1c.3g.20gb:x"]}]),
             {"drop_starts": True},
-            "layouts[0].instances[0].compute_instances: '1c.3g.20gb:x': is no MIG device; they are called like 1g.5gb, ",
+            "layouts[0].instances[0].compute_instances: '1c.3g.20gb:x': is no name, and no name with a start",
         ),
     ],
 )
