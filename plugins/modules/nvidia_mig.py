@@ -14,6 +14,8 @@ description:
   - One call plans the whole host. The plan is exact and made before anything is touched. It keeps every instance that may stay,
     never destroys one that is in use, and creates with explicit placement.
     Where no plan exists, the task fails with a map of the slots and what blocks, and nothing was changed.
+  - With O(backend=nvidia_smi), what a GPU offers can be read only in MIG mode. The plan of a GPU out of MIG mode is then made as soon as the mode is on,
+    and the mode is taken back where the layout does not fit.
   - GPUs that match, and GPUs that are not named, see no call that changes anything.
   - Where a step fails midway, what was done is taken back as far as possible, and the failure tells what was and what was not.
   - Instances are lost at a reboot and at a reset, and on Hopper and newer so is the mode.
@@ -33,14 +35,16 @@ attributes:
     support: full
 options:
   layouts:
-    description: How GPUs shall be cut. A GPU in two layouts is an error.
+    description:
+      - How GPUs shall be cut. A GPU in two layouts is an error.
     type: list
     elements: dict
     required: true
     suboptions:
       gpus:
         description:
-          - The GPUs of this layout, each by index (V(0)), UUID (V(GPU-...)) or PCI address (in quotes, V("0000:07:00.0")); or V(all).
+          - The GPUs of this layout, each by index (V(0)), UUID (V(GPU-...)) or PCI address (in quotes, V("0000:07:00.0")).
+          - Or V(all), which means those that answer and have MIG; a warning names the others.
         type: list
         elements: str
         required: true
@@ -68,7 +72,9 @@ options:
             type: int
           compute_instances:
             description:
-              - Names of the compute instances in it (V(1c.3g.20gb)). Left out, one that fills the GPU instance.
+              - Names of the compute instances in it (V(1c.3g.20gb)), each with its start if that matters (V(1c.3g.20gb:2)), counted in compute slices
+                of the GPU instance as by C(nvidia-smi mig -lcipp). They are compared by number, and by place where a start is given.
+              - Left out, one that fills the GPU instance is made in a new one, and any will do in one that is there.
             type: list
             elements: str
   purge:
@@ -82,13 +88,19 @@ options:
   protect:
     description:
       - Instances that must stay although the driver shows nobody in them (idle containers, allocations of Slurm),
-        each by the UUID of a MIG device (V(MIG-...)), or as GPU and GPU instance id (V(0/13), V(GPU-.../13)).
+        each by the UUID of a MIG device (V(MIG-...)), or as GPU and GPU instance id (V(0/13), V(GPU-.../13), V(0000:07:00.0/13)).
+      - What names nothing on the GPUs of this task is an error; a GPU instance of another GPU is passed over.
     type: list
     elements: str
     default: []
+  layout_file:
+    description:
+      - File in which the layouts are written down as RV(layouts) tells them, for the program that brings them back at boot (role P(gpuops.sharing.mig#role)).
+      - Entries of other GPUs in it stay as they are. A GPU whose MIG mode is off has none, and a file without entries is removed.
+    type: path
 notes:
-  - Refused are GPUs that a whole-card MPS control daemon serves, and GPUs in an exclusive compute mode.
-  - Persistence mode should be on, or the driver may unload when nobody uses it, and take the instances along.
+  - Refused are GPUs that a whole-card MPS control daemon serves, and GPUs in another compute mode than the default one, unless MIG mode is to be switched off.
+  - With persistence mode off the driver may be unloaded while nobody uses it. Instances last as long as it is loaded, and on Hopper and newer so does the mode.
 seealso:
   - module: gpuops.sharing.nvidia_gpu_info
   - module: gpuops.sharing.nvidia_mps
@@ -109,6 +121,16 @@ EXAMPLES = r"""
             start: 4
             compute_instances: [1c.3g.20gb, 1c.3g.20gb]
     purge: true
+
+- name: The same on every GPU that has MIG, and back again at boot
+  gpuops.sharing.nvidia_mig:
+    layouts:
+      - gpus: all
+        instances:
+          - profile: 3g.20gb
+            count: 2
+            compute_instances: ["2c.3g.20gb:0", "1c.3g.20gb:2"]
+    layout_file: /etc/nvidia-mig-layouts.json
 
 - name: Whole GPUs again
   gpuops.sharing.nvidia_mig:
@@ -161,6 +183,7 @@ layouts:
   description:
     - The GPUs as they are now (in check mode, as they would be) in the form of O(layouts), one entry a GPU, by UUID and with every start.
       These lead to the same instances with the same UUIDs, after a reboot as well.
+    - In check mode, compute instances to be made in a new GPU instance have no start. Their places can be asked only of one that is there.
   returned: success
   type: list
   elements: dict
@@ -170,7 +193,12 @@ layouts:
       instances:
         - profile: 3g.20gb
           start: 4
-          compute_instances: [2c.3g.20gb, 1c.3g.20gb]
+          compute_instances: ["2c.3g.20gb:0", "1c.3g.20gb:2"]
+saved_layouts:
+  description: What is in O(layout_file) now (in check mode, what would be), those of other GPUs too. Empty without O(layout_file).
+  returned: success
+  type: list
+  elements: dict
 backend:
   description: The backend that was used.
   returned: success
@@ -185,18 +213,47 @@ service:
   returned: success
   type: str
 reset_required:
-  description: Whether a GPU has to be reset to change its mode. In a success it never has.
-  returned: success, and when a mode stayed pending
+  description:
+    - Whether a GPU has to be reset to change its mode. In a success it never has.
+    - Where a failure says so, the mode was taken back. Allow it with O(allow_reset).
+  returned: success, and when a mode could not be brought into force
   type: bool
 reboot_required:
-  description: Whether the host has to be rebooted to change a mode. In a success it never has.
-  returned: success, and when a mode stayed pending
+  description:
+    - Whether the host has to be rebooted to change a mode. In a success it never has.
+    - Where a failure says so, the mode was taken back. Set it by hand with C(nvidia-smi -mig), reboot, and run again.
+  returned: success, and when a mode could not be brought into force
   type: bool
 error:
   description: Kind of the error.
   returned: failure
   type: str
   sample: InUse
+option:
+  description: The option whose value cannot be used.
+  returned: when a value cannot be used
+  type: str
+  sample: layouts[0].instances[1].profile
+profiles:
+  description: Names of the profiles that the GPU offers.
+  returned: when a profile is not known to the GPU
+  type: list
+  elements: str
+slots:
+  description: The slots of the GPU as they are, drawn in a line; a star marks what must stay.
+  returned: when a layout cannot be placed
+  type: str
+  sample: "|1g.5gb*|  .   |  .   |  .   |          3g.20gb          |"
+would_remove:
+  description: GPU instances that O(purge=true) would remove, each with C(id), C(profile) and C(placement).
+  returned: when nothing but O(purge) stands in the way
+  type: list
+  elements: dict
+blocked_by:
+  description: GPU instances that must stay and stand in the way, each with C(id), C(profile) and C(placement).
+  returned: when what must stay stands in the way
+  type: list
+  elements: dict
 holders:
   description: Who holds the GPU, each with C(pid), C(name) and C(service).
   returned: when a GPU is in use
@@ -208,7 +265,7 @@ modules:
   type: list
   elements: str
 done:
-  description: Steps that were done before one failed.
+  description: Steps that were done before one failed, or before something else was read back.
   returned: when a step failed
   type: list
   elements: str
@@ -218,7 +275,9 @@ undone:
   type: list
   elements: str
 not_undone:
-  description: Steps that could not be taken back.
+  description:
+    - Steps that could not be taken back, or that may have been done although they failed.
+    - Where everything was done and something else is read back, nothing is taken back, and all steps stand here.
   returned: when a step failed
   type: list
   elements: str

@@ -25,6 +25,7 @@ FLOORS = {
         "_mig.modes",
         "_mig.observation",
         "_mig.reconcile",
+        "_mig.saved",
         "_mps.boot",
         "_mps.control",
         "_mps.daemons",

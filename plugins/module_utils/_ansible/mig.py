@@ -13,10 +13,11 @@ from ansible.module_utils.basic import AnsibleModule
 from .._command import Commands
 from .._convergence import init_system
 from .._convergence.lock import host_lock
+from .._convergence.steps import tell
 from .._driver.choice import open_driver
 from .._errors import SharingError
 from .._instance import GpuInstance, Profile
-from .._mig import export, layout, picture, planner
+from .._mig import export, layout, picture, planner, saved
 from .._mig.observation import Reading
 from .._mig.planner import Plan
 from .._mig.reconcile import Host, Options, Plans
@@ -45,6 +46,7 @@ SPECIFICATION: dict[str, t.Any] = {
     "purge": {"type": "bool", "default": False},
     "allow_reset": {"type": "bool", "default": False},
     "protect": {"type": "list", "elements": "str", "default": []},
+    "layout_file": {"type": "path"},
     **task.COMMON,
     **task.STATE,
 }
@@ -63,6 +65,7 @@ def _body(module: AnsibleModule, commands: Commands) -> dict[str, t.Any]:
         machine = driver.gpus()
         protect = tuple(layout.protect(params["protect"], machine))
         host = Host(driver, commands, Options(params["purge"], params["allow_reset"], protect))
+        written = saved.read(params["layout_file"]) if params["layout_file"] else []
         before = host.read(layout.choose(layouts, machine))
         plans = host.plan(before)
         steps = [step.text for step in host.steps(before, plans) if step.text]
@@ -70,14 +73,19 @@ def _body(module: AnsibleModule, commands: Commands) -> dict[str, t.Any]:
             after, steps = _change(host, before, plans)
         else:
             after = before
+        planned = [_End(reading, plans[str(reading.gpu.uuid)], reading.layout.enabled) for reading in before]
+        ends = planned if module.check_mode else list(map(_now, after))
+        told = [export.layout(end.reading.gpu, end.on, end.plan) for end in ends]
+        kept = saved.merge(written, told, [reading.gpu for reading in before]) if params["layout_file"] else []
+        if kept != written:
+            steps = _write(params["layout_file"], kept, steps, module.check_mode)
         backend = driver.backend
-    planned = [_End(reading, plans[str(reading.gpu.uuid)], reading.layout.enabled) for reading in before]
-    ends = planned if module.check_mode else list(map(_now, after))
     return {
         "changed": bool(steps),
         "gpus": [_entry(one, other) for one, other in zip(before, after)],
         "steps": steps,
-        "layouts": [export.layout(end.reading.gpu, end.on, end.plan) for end in ends],
+        "layouts": told,
+        "saved_layouts": kept,
         "diff": _diff(before, ends),
         "backend": backend,
         "python": sys.executable,
@@ -100,6 +108,18 @@ def _change(host: Host, before: t.Sequence[Reading], plans: Plans) -> tuple[list
                 if exc.details.get("not_undone"):
                     exc.message += f"\nNow {_picture(_now(now))}".rstrip()
         raise
+
+
+def _write(path: str, layouts: t.Sequence[saved.Entry], done: list[str], check: bool) -> list[str]:
+    """Write the layouts down, and return what was done with that."""
+    try:
+        if not check:
+            saved.write(path, layouts)
+    except SharingError as exc:
+        exc.details.update(done=done, undone=[], not_undone=done)
+        exc.message = tell(exc.message, exc.details)
+        raise
+    return [*done, f"write {path}" if layouts else f"remove {path}"]
 
 
 def _entry(before: Reading, after: Reading) -> dict[str, t.Any]:

@@ -11,6 +11,8 @@ import typing as t
 
 from .._errors import StateUnreadable
 
+_REMEDY = "look at it, repair it or move it away (then the modes from before are forgotten), and run again"
+
 
 def read_text(path: str) -> str | None:
     """Return the contents of a file, None when there is none."""
@@ -64,17 +66,15 @@ def remove(path: str) -> None:
         raise StateUnreadable(f"Cannot remove {path}: {exc.strerror}") from exc
 
 
-def read_json(path: str) -> t.Any:
-    """Return what a JSON file holds, None when there is none. Raises StateUnreadable when it is corrupt."""
+def read_json(path: str, remedy: str = _REMEDY) -> t.Any:
+    """Return what a JSON file holds, None when there is none. Raises StateUnreadable with the remedy when it is corrupt."""
     text = read_text(path)
     if text is None:
         return None
     try:
         return json.loads(text)
     except ValueError as exc:
-        raise StateUnreadable(
-            f"{path} is corrupt ({exc}); look at it, repair it or move it away (then the modes from before are forgotten), and run again"
-        ) from exc
+        raise StateUnreadable(f"{path} is corrupt ({exc}); {remedy}") from exc
 
 
 def write_json(path: str, document: t.Any) -> None:

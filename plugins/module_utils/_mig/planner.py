@@ -138,7 +138,8 @@ class _Planner:
             raise InUse(
                 f"{self.place}: the wish leaves no place for what must stay ({self._reasons(surplus)}); end its use first, or let the "
                 f"layout have it{self._map()}",
-                instances=_details(surplus),
+                slots=self._slots(),
+                blocked_by=_details(surplus),
             )
 
     def _trouble(self, kinds: t.Sequence[Kind]) -> str | None:
