@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import functools
 import typing as t
 
 from .. import _selection
@@ -45,7 +46,7 @@ class Observer:
     def read(self, pairs: Pairs) -> list[Reading]:
         """Return what is there of each card. Raises DoesNotFit where ``protect`` names what is not there."""
         self.daemons = process.daemons()
-        readings = [self._read(gpu, layout) for gpu, layout in pairs]
+        readings = [self._twice(functools.partial(self._read, gpu, layout)) for gpu, layout in pairs]
         # A GPU instance of a card that this task does not touch needs no protection.
         cards = {gpu.uuid for gpu, _layout in pairs}
         unknown = [
@@ -66,21 +67,21 @@ class Observer:
 
     def look(self, gpu: Gpu, layout: Layout) -> Reading:
         """Return a card as it is now."""
-        return self._read(gpu._replace(mig=self._driver.mig_mode(gpu)), layout)
+        return self._twice(lambda: self._read(gpu._replace(mig=self._driver.mig_mode(gpu)), layout))
+
+    def _twice(self, read: t.Callable[[], Reading]) -> Reading:
+        """An instance may vanish between list and detail: somebody else works on the card. Look once more."""
+        try:
+            return read()
+        except CommandFailed:
+            return read()
 
     def _read(self, gpu: Gpu, layout: Layout) -> Reading:
         mig = gpu.mig or Mig(False, False, False)
-        instances = self._instances(gpu) if mig.current else ()
+        instances = self._driver.instances(gpu) if mig.current else ()
         wanted = layout.enabled and layout.instances is not None
         card = self._card(gpu, layout, instances) if wanted or instances else Card(gpu, ())
         return Reading(gpu, layout, mig, card, self._protected(gpu, instances))
-
-    def _instances(self, gpu: Gpu) -> tuple[GpuInstance, ...]:
-        """An instance may vanish between list and detail: somebody else works on the card. Look once more."""
-        try:
-            return self._driver.instances(gpu)
-        except CommandFailed:
-            return self._driver.instances(gpu)
 
     def _card(self, gpu: Gpu, layout: Layout, instances: tuple[GpuInstance, ...]) -> Card | None:
         try:
