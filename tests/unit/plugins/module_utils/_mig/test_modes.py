@@ -231,3 +231,32 @@ def test_nvswitches_of_hopper_reset_one_card_alone(users: Users) -> None:
     driver.update(0, compute_capability=(9, 0))
     Task(driver, cut("7g.40gb"), allow_reset=True).run()
     assert "reset 0" in driver.journal
+
+
+@pytest.mark.parametrize("mode", ["exclusive_process", "exclusive_thread", "prohibited"])
+def test_a_card_in_another_compute_mode(mode: str) -> None:
+    driver = FakeMigDriver([A100._replace(compute_mode=mode)])
+    with pytest.raises(_errors.DoesNotFit, match=f"is in compute mode {mode}; end its sharing with nvidia_mps"):
+        Task(driver, cut("7g.40gb"))
+    driver.update(0, mig=ON)
+    switched_off_first = r"switch its MIG mode off \(enabled: false\), since no driver changes it before, then end its sharing"
+    with pytest.raises(_errors.DoesNotFit, match=switched_off_first):
+        Task(driver, cut("7g.40gb"))
+    assert driver.journal == []
+    Task(driver, {"gpus": "0", "enabled": False}).run()
+    assert driver.mig_mode(A100) == OFF
+
+
+def test_a_mode_that_was_set_although_the_call_failed() -> None:
+    class Slow(FakeMigDriver):
+        def set_mig_mode(self, gpu: Gpu, on: bool) -> str | None:
+            super().set_mig_mode(gpu, on)
+            if on:
+                raise _errors.CommandTimeout("it did not end")
+            return None
+
+    driver = Slow([A100])
+    with pytest.raises(_errors.CommandTimeout) as failure:
+        Task(driver, cut("7g.40gb")).run()
+    assert driver.journal == ["mode 0 on", "mode 0 off"]
+    assert failure.value.details == {"done": [], "undone": [], "not_undone": []}

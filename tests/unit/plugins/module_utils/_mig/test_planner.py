@@ -114,7 +114,7 @@ def test_what_must_stay_and_has_no_place_in_the_wish() -> None:
         "processes 41, 42); end its use first, or let the layout have it; slots now (* must stay): "
         "|    2g.10gb    |   .   |   .   |   .   |   .   |1g.5gb*|   .   |"
     )
-    assert [one["id"] for one in failure.value.details["instances"]] == [13]
+    assert [one["id"] for one in failure.value.details["blocked_by"]] == [13]
 
 
 def test_what_must_stay_lies_in_the_way() -> None:
