@@ -8,6 +8,7 @@ import pytest
 from ansible_collections.gpuops.sharing.plugins.module_utils import _errors
 from ansible_collections.gpuops.sharing.plugins.module_utils._command import Answer
 from ansible_collections.gpuops.sharing.plugins.module_utils._driver import nvidia_smi_mig
+from ansible_collections.gpuops.sharing.plugins.module_utils._driver.nvidia_smi import NvidiaSmiDriver
 from ansible_collections.gpuops.sharing.plugins.module_utils._instance import ComputeProfile, Placement
 from ansible_collections.gpuops.sharing.tests.unit.plugins.module_utils._driver.mig_answers import (
     COMPUTE,
@@ -19,10 +20,11 @@ from ansible_collections.gpuops.sharing.tests.unit.plugins.module_utils._driver.
     NOTHING,
     PLACEMENTS,
     PROFILES,
+    SAME,
     THERE,
     driver,
 )
-from ansible_collections.gpuops.sharing.tests.unit.plugins.module_utils.fakes import A100
+from ansible_collections.gpuops.sharing.tests.unit.plugins.module_utils.fakes import A100, commands
 
 
 def test_profiles() -> None:
@@ -99,6 +101,23 @@ def test_instances_beside_a_lost_gpu() -> None:
     before = Answer(15, LOST, "")
     found = driver(lgi=INSTANCES, lci=COMPUTE, detail=DETAIL, devices=before).instances(A100)
     assert {part.uuid for instance in found for part in instance.compute_instances} == {None}
+
+
+def test_a_gpu_instance_that_goes_between_the_questions() -> None:
+    """It would look like one without compute instances."""
+
+    class Going(dict[str, Answer]):
+        def __getitem__(self, asked: str) -> Answer:
+            answer = super().__getitem__(asked)
+            if asked == "mig -i 0 -lgi":
+                self[asked] = NOTHING
+            return answer
+
+    none = Answer(6, "No compute instances found: Not Found\n", "")
+    asked = {"mig -i 0 -lgi": Answer(0, INSTANCES, ""), "mig -i 0 -lci": none}
+    answers = Going({**SAME, **asked, "-i 0 -q -x": Answer(0, "", ""), "-L": Answer(0, DEVICES, "")})
+    with pytest.raises(_errors.CommandFailed, match="The MIG instances of GPU 0 .* changed while they were listed"):
+        NvidiaSmiDriver(commands(answers), "/usr/bin/nvidia-smi").instances(A100)
 
 
 @pytest.mark.parametrize("missing", ["lgi", "lci", "detail", "devices"])

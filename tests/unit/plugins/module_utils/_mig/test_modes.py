@@ -239,7 +239,9 @@ def test_a_card_in_another_compute_mode(mode: str) -> None:
     with pytest.raises(_errors.DoesNotFit, match=f"is in compute mode {mode}; end its sharing with nvidia_mps"):
         Task(driver, cut("7g.40gb"))
     driver.update(0, mig=ON)
-    switched_off_first = r"switch its MIG mode off \(enabled: false\), since no driver changes it before, then end its sharing"
+    switched_off_first = (
+        r"switch its MIG mode off \(enabled: false\), since no driver changes it before, then end its sharing"
+    )
     with pytest.raises(_errors.DoesNotFit, match=switched_off_first):
         Task(driver, cut("7g.40gb"))
     assert driver.journal == []

@@ -204,7 +204,15 @@ def test_drivers_that_call_the_compute_instance_without_its_suffix() -> None:
 
 @pytest.mark.parametrize(
     ("visible", "refused"),
-    [(None, True), ("", True), ("0", True), (str(A100.uuid), True), ("GPU-other, 1", False), ("MIG-1-0", False)],
+    [
+        (None, True),
+        ("", True),
+        ("0", True),
+        (str(A100.uuid), True),
+        (str(A100.uuid)[:12], True),
+        ("GPU-other, 1", False),
+        ("MIG-1-0", False),
+    ],
 )
 def test_a_daemon_for_the_whole_card(daemons: list[Found], visible: str | None, refused: bool) -> None:
     environment = {"HOME": "/"} if visible is None else {"HOME": "/", "CUDA_VISIBLE_DEVICES": visible}
