@@ -20,6 +20,7 @@ from sharing._mig import layout
 from sharing._mig.reconcile import Host, Options
 
 TIMEOUT = 60.0
+REMEDY = "run the role mig again, which writes it"
 
 
 def execute(
@@ -40,9 +41,9 @@ def execute(
 
 def read(path: str) -> list[layout.Layout]:
     """Return the layouts in a file."""
-    document = store.read_json(path)
+    document = store.read_json(path, REMEDY)
     if not isinstance(document, dict) or not isinstance(document.get("layouts"), list):
-        raise StateUnreadable(f"{path} has no layouts; run the role mig again")
+        raise StateUnreadable(f"{path} has no layouts; {REMEDY}")
     return layout.parse(document["layouts"])
 
 
