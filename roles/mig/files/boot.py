@@ -67,7 +67,7 @@ def main() -> int:
             for wish in wishes:
                 try:
                     bring_back(driver, commands, wish)
-                    print(f"{', '.join(wish.gpus)}: as written down")
+                    print(f"{', '.join(wish.gpus)}: as written down", flush=True)
                 except SharingError as exc:  # the other cards come back all the same
                     print(exc.message, file=sys.stderr)
                     failures += 1
