@@ -161,6 +161,15 @@ def test_boot_with_a_lost_card(mig_machine: MigMachine, boot: Path) -> None:
     assert [one.profile for one in mig_machine.instances(1)] == ["3g.20gb"]
 
 
+def test_boot_waits_but_once_for_a_driver_that_does_not_answer(mig_machine: MigMachine, boot: Path) -> None:
+    """What waits for the unit would wait for each card."""
+    saved = {"layouts": mig_machine.cut("3g.20gb", gpu="all")["layouts"]}
+    assert len(saved["layouts"]) == 2
+    mig_machine.mock_driver("fault", "nvmlDeviceGetCount", "TIMEOUT")
+    status, output = bring_back(mig_machine, boot, saved)
+    assert (status, output) == (1, "Cannot list the GPUs: Timeout\n")
+
+
 def test_boot_tells_each_card_at_once(mig_machine: MigMachine, boot: Path) -> None:
     """Where the next card hangs, systemd ends the program, and what it had not told yet would be lost."""
     saved = {"layouts": mig_machine.cut("3g.20gb", gpu="all")["layouts"]}

@@ -14,8 +14,8 @@ import typing as t
 from sharing._command import Answer, Commands
 from sharing._convergence import lock, store
 from sharing._driver.choice import open_driver
-from sharing._driver.interface import MigDriver
 from sharing._errors import CommandTimeout, SharingError, StateUnreadable
+from sharing._gpu import Gpu
 from sharing._mig import layout
 from sharing._mig.reconcile import Host, Options
 
@@ -47,10 +47,9 @@ def read(path: str) -> list[layout.Layout]:
     return layout.parse(document["layouts"])
 
 
-def bring_back(driver: MigDriver, commands: Commands, wish: layout.Layout) -> None:
+def bring_back(host: Host, gpus: t.Sequence[Gpu], wish: layout.Layout) -> None:
     """Make what is missing; nothing is destroyed and no card is reset."""
-    host = Host(driver, commands, Options())
-    before = host.read(layout.choose([wish], driver.gpus()))
+    before = host.read(layout.choose([wish], gpus))
     host.apply(before, host.plan(before))
 
 
@@ -64,9 +63,11 @@ def main() -> int:
     try:
         wishes = read(file)
         with lock.host_lock(state, TIMEOUT), contextlib.closing(open_driver("auto", commands)) as driver:
+            gpus = driver.gpus()  # once: a driver that hangs is waited for each time
+            host = Host(driver, commands, Options())
             for wish in wishes:
                 try:
-                    bring_back(driver, commands, wish)
+                    bring_back(host, gpus, wish)
                     print(f"{', '.join(wish.gpus)}: as written down", flush=True)
                 except SharingError as exc:  # the other cards come back all the same
                     print(exc.message, file=sys.stderr)
