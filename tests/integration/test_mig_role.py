@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import json
 import os
+import select
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +16,7 @@ import pytest
 from ansible_collections.gpuops.sharing.plugins.lookup import program
 
 from harness.machine import LABELS, UUIDS
-from harness.mig import MigMachine
+from harness.mig import ALONE, MigMachine
 from harness.modules import ROOT
 from harness.playbook import Run, playbook
 
@@ -159,6 +161,32 @@ def test_boot_with_a_lost_card(mig_machine: MigMachine, boot: Path) -> None:
     assert [one.profile for one in mig_machine.instances(1)] == ["3g.20gb"]
 
 
+def test_boot_waits_but_once_for_a_driver_that_does_not_answer(mig_machine: MigMachine, boot: Path) -> None:
+    """What waits for the unit would wait for each card."""
+    saved = {"layouts": mig_machine.cut("3g.20gb", gpu="all")["layouts"]}
+    assert len(saved["layouts"]) == 2
+    mig_machine.mock_driver("fault", "nvmlDeviceGetCount", "TIMEOUT")
+    status, output = bring_back(mig_machine, boot, saved)
+    assert (status, output) == (1, "Cannot list the GPUs: Timeout\n")
+
+
+def test_boot_tells_each_card_at_once(mig_machine: MigMachine, boot: Path) -> None:
+    """Where the next card hangs, systemd ends the program, and what it had not told yet would be lost."""
+    saved = {"layouts": mig_machine.cut("3g.20gb", gpu="all")["layouts"]}
+    mig_machine.mock_driver("reboot")
+    mig_machine.mock_driver("fault", "nvmlDeviceCreateGpuInstanceWithPlacement", "HANG", "--gpu", "1")
+    file = boot.with_name("layouts.json")
+    file.write_text(json.dumps(saved))
+    command = [*ALONE, str(boot), str(file), str(mig_machine.var)]
+    environment = {**mig_machine.environment, "PYTHONUNBUFFERED": ""}
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        told, _, _ = select.select([process.stdout], [], [], 10)
+        process.kill()
+        assert told
+        assert process.stdout.read().decode() == f"{UUIDS[0]}: as written down\n"
+
+
 def test_boot_destroys_nothing(mig_machine: MigMachine, boot: Path) -> None:
     saved = {"layouts": mig_machine.cut("7g.40gb")["layouts"]}
     mig_machine.cut("1g.5gb", purge=True)
@@ -173,4 +201,5 @@ def test_boot_with_a_file_that_cannot_be_read(mig_machine: MigMachine, boot: Pat
     with mig_machine.untouched():
         status, output = bring_back(mig_machine, boot, saved)
     assert status == 1
-    assert str(boot.with_name("layouts.json")) in output
+    assert output.startswith(str(boot.with_name("layouts.json")))
+    assert output.endswith("; run the role mig again, which writes it\n")

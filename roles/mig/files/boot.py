@@ -14,12 +14,13 @@ import typing as t
 from sharing._command import Answer, Commands
 from sharing._convergence import lock, store
 from sharing._driver.choice import open_driver
-from sharing._driver.interface import MigDriver
 from sharing._errors import CommandTimeout, SharingError, StateUnreadable
+from sharing._gpu import Gpu
 from sharing._mig import layout
 from sharing._mig.reconcile import Host, Options
 
 TIMEOUT = 60.0
+REMEDY = "run the role mig again, which writes it"
 
 
 def execute(
@@ -40,16 +41,15 @@ def execute(
 
 def read(path: str) -> list[layout.Layout]:
     """Return the layouts in a file."""
-    document = store.read_json(path)
+    document = store.read_json(path, REMEDY)
     if not isinstance(document, dict) or not isinstance(document.get("layouts"), list):
-        raise StateUnreadable(f"{path} has no layouts; run the role mig again")
+        raise StateUnreadable(f"{path} has no layouts; {REMEDY}")
     return layout.parse(document["layouts"])
 
 
-def bring_back(driver: MigDriver, commands: Commands, wish: layout.Layout) -> None:
+def bring_back(host: Host, gpus: t.Sequence[Gpu], wish: layout.Layout) -> None:
     """Make what is missing; nothing is destroyed and no card is reset."""
-    host = Host(driver, commands, Options())
-    before = host.read(layout.choose([wish], driver.gpus()))
+    before = host.read(layout.choose([wish], gpus))
     host.apply(before, host.plan(before))
 
 
@@ -63,10 +63,12 @@ def main() -> int:
     try:
         wishes = read(file)
         with lock.host_lock(state, TIMEOUT), contextlib.closing(open_driver("auto", commands)) as driver:
+            gpus = driver.gpus()  # once: a driver that hangs is waited for each time
+            host = Host(driver, commands, Options())
             for wish in wishes:
                 try:
-                    bring_back(driver, commands, wish)
-                    print(f"{', '.join(wish.gpus)}: as written down")
+                    bring_back(host, gpus, wish)
+                    print(f"{', '.join(wish.gpus)}: as written down", flush=True)
                 except SharingError as exc:  # the other cards come back all the same
                     print(exc.message, file=sys.stderr)
                     failures += 1

@@ -4,7 +4,8 @@
 
 from __future__ import annotations
 
-from machine import Machine, await_true
+from sharing import Machine
+from systems import await_true
 
 
 def test_daemon_has_the_new_limits(machine: Machine) -> None:

@@ -7,7 +7,8 @@ from __future__ import annotations
 import typing as t
 
 import pytest
-from machine import UNIT, Machine, await_true
+from sharing import UNIT, Machine
+from systems import await_true
 
 STATE = "/var/lib/mock-driver/state"
 

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import pytest
-from machine import PIPE_DIRECTORY, UNIT, Machine
+from sharing import PIPE_DIRECTORY, UNIT, Machine
 
 CLIENT_FILE = "/etc/nvidia-mps/single-card.client.sh"
 
@@ -62,12 +62,6 @@ def test_files_belong_to_root(machine: Machine, path: str, mode: int) -> None:
     assert (file.user, file.group, oct(file.mode)) == ("root", "root", oct(mode))
 
 
-def test_unit_starts_before_what_starts_jobs(machine: Machine) -> None:
-    assert {"slurmd.service", "kubelet.service", "docker.service", "containerd.service"} <= set(
-        machine.unit("Before").split()
-    )
-
-
 def test_unit_is_sandboxed(machine: Machine) -> None:
     # systemd calls what is below 5.0 medium; without the sandbox it is 9.6.
     answer = machine.host.run(f"systemd-analyze security --no-pager --threshold=49 {UNIT}")
@@ -76,4 +70,4 @@ def test_unit_is_sandboxed(machine: Machine) -> None:
 
 def test_nothing_is_left_for_systemd_to_do(machine: Machine) -> None:
     assert machine.unit("NeedDaemonReload") == "no"
-    assert machine.host.check_output("systemctl --failed --no-legend") == ""
+    assert machine.failed_units() == ""

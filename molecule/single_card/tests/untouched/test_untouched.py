@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import pytest
-from machine import MODE_BEFORE, PIPE_DIRECTORY, UNIT, Machine
+from sharing import MODE_BEFORE, PIPE_DIRECTORY, UNIT, Machine
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ def test_path_is_not_there(machine: Machine, path: str) -> None:
 
 def test_systemd_knows_no_such_unit(machine: Machine) -> None:
     assert machine.unit("LoadState") == "not-found"
-    assert machine.host.check_output("systemctl --failed --no-legend") == ""
+    assert machine.failed_units() == ""
 
 
 def test_no_daemon_runs(machine: Machine) -> None:

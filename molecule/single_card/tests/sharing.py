@@ -1,14 +1,13 @@
 # Copyright (c) 2026 gpuops.sharing contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What the tests of the scenario single_card ask a host. All answers come from NVIDIA's real programs and from systemd."""
+"""What the tests of the scenario single_card ask a host."""
 
 from __future__ import annotations
 
 import shlex
-import time
 import typing as t
 
-from testinfra.host import Host
+from systems import System
 
 UNIT = "nvidia-mps@single-card.service"
 PIPE_DIRECTORY = "/run/nvidia-mps/single-card"
@@ -25,12 +24,10 @@ class Card(t.NamedTuple):
     compute_mode: str
 
 
-class Machine:
+class Machine(System):
     """A host of the scenario."""
 
-    def __init__(self, host: Host) -> None:
-        self.host = host
-        self.name = host.check_output("cat /proc/sys/kernel/hostname")
+    service = UNIT
 
     def cards(self) -> list[Card]:
         lines = self.host.check_output("nvidia-smi --query-gpu=index,uuid,compute_mode --format=csv,noheader")
@@ -48,20 +45,3 @@ class Machine:
 
     def limits(self) -> str:
         return self.control("get_default_active_thread_percentage", "get_default_device_pinned_mem_limit 0")
-
-    def unit(self, name: str) -> str:
-        """A property of the unit."""
-        return self.host.run(f"systemctl show --property={name} --value {UNIT}").stdout.strip()
-
-    def journal(self, since: str = "-1h") -> str:
-        return self.host.run(f"journalctl --unit={UNIT} --since={shlex.quote(since)} --no-pager --lines=40").stdout
-
-
-def await_true(condition: t.Callable[[], bool], seconds: float = 20) -> bool:
-    """Ask until it holds, at most so long."""
-    end = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.1)
-    return True
