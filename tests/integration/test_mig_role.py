@@ -67,10 +67,10 @@ def test_there_again_and_back(mig_machine: MigMachine) -> None:
 
 def test_with_what_brings_the_instances_back(mig_machine: MigMachine) -> None:
     foretold = cut(mig_machine, "--check", mig_service="systemd")
-    assert (foretold.status, foretold.recap["changed"]) == (0, 5), foretold.output
+    assert (foretold.status, foretold.recap["changed"]) == (0, 4), foretold.output
     assert list(installed(mig_machine).iterdir()) == []
     first = cut(mig_machine, mig_service="systemd")
-    assert (first.status, first.recap["changed"]) == (0, 5), first.output
+    assert (first.status, first.recap["changed"]) == (0, 4), first.output
     again = cut(mig_machine, mig_service="systemd")
     assert (again.status, again.recap["changed"]) == (0, 0), again.output
     assert again.recap["ok"] <= STEADY_TASKS
@@ -86,10 +86,17 @@ def test_with_what_brings_the_instances_back(mig_machine: MigMachine) -> None:
     assert (status, output) == (0, f"{UUIDS[0]}: as written down\n")
     assert mig_machine.instances() == before, "with the same UUIDs"
 
+    other = [{"gpus": [1], "instances": [{"profile": "7g.40gb"}]}]
+    assert cut(mig_machine, mig_service="systemd", mig_layouts=json.dumps(other)).status == 0
     gone = cut(mig_machine, mig_service="systemd", mig_state="absent")
     assert gone.status == 0, gone.output
-    assert list(folder.iterdir()) == []
     assert mig_machine.mode() == (False, False)
+    (left,) = json.loads((folder / "saved").read_text())["layouts"]
+    assert left["gpus"] == [UUIDS[1]]
+    assert len(list(folder.iterdir())) == 4, "the other card is to come back"
+    last = cut(mig_machine, mig_service="systemd", mig_state="absent", mig_layouts=json.dumps(other))
+    assert last.status == 0, last.output
+    assert list(folder.iterdir()) == []
 
 
 @pytest.mark.parametrize(
@@ -202,4 +209,4 @@ def test_boot_with_a_file_that_cannot_be_read(mig_machine: MigMachine, boot: Pat
         status, output = bring_back(mig_machine, boot, saved)
     assert status == 1
     assert output.startswith(str(boot.with_name("layouts.json")))
-    assert output.endswith("; run the role mig again, which writes it\n")
+    assert output.endswith("; move it away, and run the role mig again for all cards that it had\n")

@@ -12,15 +12,14 @@ import sys
 import typing as t
 
 from sharing._command import Answer, Commands
-from sharing._convergence import lock, store
+from sharing._convergence import lock
 from sharing._driver.choice import open_driver
-from sharing._errors import CommandTimeout, SharingError, StateUnreadable
+from sharing._errors import CommandTimeout, SharingError
 from sharing._gpu import Gpu
-from sharing._mig import layout
+from sharing._mig import layout, saved
 from sharing._mig.reconcile import Host, Options
 
 TIMEOUT = 60.0
-REMEDY = "run the role mig again, which writes it"
 
 
 def execute(
@@ -39,14 +38,6 @@ def execute(
     return Answer(done.returncode, done.stdout, done.stderr)
 
 
-def read(path: str) -> list[layout.Layout]:
-    """Return the layouts in a file."""
-    document = store.read_json(path, REMEDY)
-    if not isinstance(document, dict) or not isinstance(document.get("layouts"), list):
-        raise StateUnreadable(f"{path} has no layouts; {REMEDY}")
-    return layout.parse(document["layouts"])
-
-
 def bring_back(host: Host, gpus: t.Sequence[Gpu], wish: layout.Layout) -> None:
     """Make what is missing; nothing is destroyed and no card is reset."""
     before = host.read(layout.choose([wish], gpus))
@@ -61,7 +52,7 @@ def main() -> int:
     file, state = sys.argv[1:]
     commands, failures = Commands(execute, shutil.which, TIMEOUT), 0
     try:
-        wishes = read(file)
+        wishes = layout.parse(saved.read(file))
         with lock.host_lock(state, TIMEOUT), contextlib.closing(open_driver("auto", commands)) as driver:
             gpus = driver.gpus()  # once: a driver that hangs is waited for each time
             host = Host(driver, commands, Options())
