@@ -50,9 +50,10 @@ from ansible import constants
 from ansible.errors import AnsibleError
 from ansible.plugins.lookup import LookupBase
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent / "module_utils"
+PLUGINS = pathlib.Path(__file__).resolve().parent.parent
+PACKED = ("module_utils", "plugin_utils")
 PACKAGE = "sharing"
-NEEDS_ANSIBLE = "_ansible"
+NEEDS_ANSIBLE = "module_utils/_ansible/"
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the oldest date of a zip file: contents alone shall decide
 
 
@@ -63,10 +64,12 @@ def pack(entry: str, interpreter: str) -> bytes:
     with zipfile.ZipFile(buffer, "a", zipfile.ZIP_DEFLATED) as archive:
         _add(archive, "__main__.py", entry)
         _add(archive, f"{PACKAGE}/__init__.py", "")
-        for path in sorted(ROOT.rglob("*.py")):
-            relative = path.relative_to(ROOT)
-            if relative.parts[0] != NEEDS_ANSIBLE:
-                _add(archive, f"{PACKAGE}/{relative.as_posix()}", path.read_text(encoding="utf-8"))
+        for folder in PACKED:
+            _add(archive, f"{PACKAGE}/{folder}/__init__.py", "")
+            for path in sorted((PLUGINS / folder).rglob("*.py")):
+                name = path.relative_to(PLUGINS).as_posix()
+                if not name.startswith(NEEDS_ANSIBLE):
+                    _add(archive, f"{PACKAGE}/{name}", path.read_text(encoding="utf-8"))
     return buffer.getvalue()
 
 

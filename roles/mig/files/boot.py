@@ -5,37 +5,18 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import shutil
-import subprocess
 import sys
 import typing as t
 
-from sharing._command import Answer, Commands
-from sharing._convergence import lock
-from sharing._driver.choice import open_driver
-from sharing._errors import CommandTimeout, SharingError
-from sharing._gpu import Gpu
-from sharing._mig import layout, saved
-from sharing._mig.reconcile import Host, Options
+from sharing.module_utils._convergence import lock
+from sharing.module_utils._driver.choice import open_driver
+from sharing.module_utils._errors import SharingError
+from sharing.module_utils._gpu import Gpu
+from sharing.module_utils._mig import layout, saved
+from sharing.module_utils._mig.reconcile import Host, Options
+from sharing.plugin_utils import _standalone
 
 TIMEOUT = 60.0
-
-
-def execute(
-    argv: t.Sequence[str],
-    stdin: str | None = None,
-    environment: t.Mapping[str, str] | None = None,
-    limit: float | None = None,
-) -> Answer:
-    """Run a command as the modules do, with the standard library alone."""
-    bound = limit or TIMEOUT
-    command = ["timeout", "-k", "2", f"{bound:g}", *argv]
-    variables = {**os.environ, "LC_ALL": "C", **(environment or {})}
-    done = subprocess.run(command, input=stdin, env=variables, capture_output=True, text=True, check=False)
-    if done.returncode in (124, 137, -9):  # timeout(1); when it has to kill, it kills itself as well
-        raise CommandTimeout(f"'{' '.join(argv)}' did not end within {bound:g} s")
-    return Answer(done.returncode, done.stdout, done.stderr)
 
 
 def bring_back(host: Host, gpus: t.Sequence[Gpu], wish: layout.Layout) -> None:
@@ -50,7 +31,7 @@ def main() -> int:
         print("usage: mig FILE STATE", file=sys.stderr)
         return 2
     file, state = sys.argv[1:]
-    commands, failures = Commands(execute, shutil.which, TIMEOUT), 0
+    commands, failures = _standalone.commands(TIMEOUT), 0
     try:
         wishes = layout.parse(saved.read(file))
         with lock.host_lock(state, TIMEOUT), contextlib.closing(open_driver("auto", commands)) as driver:

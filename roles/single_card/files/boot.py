@@ -6,33 +6,14 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
-import subprocess
 import sys
-import typing as t
 
-from sharing._command import Answer, Commands
-from sharing._driver.choice import open_driver
-from sharing._errors import CommandTimeout, SharingError
-from sharing._mps import boot
+from sharing.module_utils._driver.choice import open_driver
+from sharing.module_utils._errors import SharingError
+from sharing.module_utils._mps import boot
+from sharing.plugin_utils import _standalone
 
 TIMEOUT = 30.0
-
-
-def execute(
-    argv: t.Sequence[str],
-    stdin: str | None = None,
-    environment: t.Mapping[str, str] | None = None,
-    limit: float | None = None,
-) -> Answer:
-    """Run a command as the modules do, with the standard library alone."""
-    bound = limit or TIMEOUT
-    command = ["timeout", "-k", "2", f"{bound:g}", *argv]
-    variables = {**os.environ, "LC_ALL": "C", **(environment or {})}
-    done = subprocess.run(command, input=stdin, env=variables, capture_output=True, text=True, check=False)
-    if done.returncode in (124, 137, -9):  # timeout(1); when it has to kill, it kills itself as well
-        raise CommandTimeout(f"'{' '.join(argv)}' did not end within {bound:g} s")
-    return Answer(done.returncode, done.stdout, done.stderr)
 
 
 def main() -> int:
@@ -44,7 +25,7 @@ def main() -> int:
     # The daemon's own environment would hide cards from the driver's tools.
     os.environ.pop("CUDA_VISIBLE_DEVICES", None)
     try:
-        with contextlib.closing(open_driver("auto", Commands(execute, shutil.which, TIMEOUT))) as driver:
+        with contextlib.closing(open_driver("auto", _standalone.commands(TIMEOUT))) as driver:
             for line in boot.bring_back(boot.environment(name), driver):
                 print(line)
     except SharingError as exc:
