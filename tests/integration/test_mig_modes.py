@@ -95,6 +95,7 @@ def test_cards_that_can_only_be_reset_together(new_mig_machine: Start) -> None:
     machine = new_mig_machine("hgx-a100")
     refused = machine.cut("7g.40gb", allow_reset=True)
     assert "must be reset together" in refused.message
+    assert (refused["reset_required"], refused["reboot_required"]) == (True, False)
     assert (machine.mode(), machine.resets()) == ((False, False), 0)
     assert machine.cut("7g.40gb", gpu="all", allow_reset=True).changed
     assert [machine.places(gpu) for gpu in range(4)] == [["7g.40gb@0"]] * 4

@@ -84,6 +84,10 @@ class Modes:
             together = self._reset([reading.gpu for reading in pending])
         except NotSupported as exc:
             raise _reboot(exc.message.rstrip(".")) from exc
+        except SharingError as exc:
+            exc.details.setdefault("reset_required", True)
+            exc.details.setdefault("reboot_required", False)
+            raise
         if self._pending(readings):
             raise _reboot(f"{cards} was reset, and its MIG mode is still pending")
         return [f"reset {', '.join(f'GPU {gpu.index}' for gpu in together)}"]
