@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import typing as t
 
@@ -72,10 +73,16 @@ class Gpu(t.NamedTuple):
     @property
     def label(self) -> str:
         """How messages name this GPU: index, and what else identifies it."""
-        if self.index < 0:  # known by its UUID only: it does not answer
-            return f"GPU {self.uuid}"
-        parts = [part for part in (self.name, self.uuid, self.pci_bus_id) if part]
-        return f"GPU {self.index} ({', '.join(parts)})" if parts else f"GPU {self.index}"
+        return _label(self.index, self.name, self.uuid, self.pci_bus_id)
+
+
+# Every call of a driver is given a message in case it fails.
+@functools.cache
+def _label(index: int, name: str | None, uuid: str | None, pci: str | None) -> str:
+    if index < 0:  # known by its UUID only: it does not answer
+        return f"GPU {uuid}"
+    parts = [part for part in (name, uuid, pci) if part]
+    return f"GPU {index} ({', '.join(parts)})" if parts else f"GPU {index}"
 
 
 class System(t.NamedTuple):

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import typing as t
 
@@ -100,6 +101,7 @@ def describe(instance: GpuInstance) -> str:
     return f"GPU instance {instance.id} ({instance.profile} at {start}:{size})"
 
 
+@functools.cache
 def _suffixes(name: str) -> list[str]:
     return re.findall(r"[+-][a-z][a-z.]*", name.lower())
 

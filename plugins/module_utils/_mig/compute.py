@@ -7,7 +7,6 @@ The compute instance that fills a GPU instance bears the profile's own name (3g.
 
 from __future__ import annotations
 
-import re
 import typing as t
 from collections import Counter
 
@@ -258,7 +257,7 @@ def _slices(name: str, profile: Profile) -> int | None:
     """Return the compute slices of a compute instance by its name, None if it is none of this profile's."""
     if name.lower() == profile.name.lower():
         return profile.slices
-    size = re.match(r"^([1-9])c\.(.*)$", name.lower())
-    if not size or size.group(2) != profile.name.lower() or int(size.group(1)) >= profile.slices:
+    size, dot, rest = name.lower().partition("c.")
+    if not dot or rest != profile.name.lower() or size not in tuple("123456789") or int(size) >= profile.slices:
         return None
-    return int(size.group(1))
+    return int(size)

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-import glob
+import contextlib
 import os
 import re
 import typing as t
@@ -38,10 +38,11 @@ class Holder(t.NamedTuple):
 def open_devices(proc: str = "/proc") -> dict[str, set[int]]:
     """Return which processes have which of NVIDIA's device files open."""
     found: dict[str, set[int]] = {}
-    for path in glob.iglob(f"{proc}/[0-9]*/fd/*"):
-        target = _target(path)
-        if target.startswith("/dev/nvidia"):
-            found.setdefault(target, set()).add(int(path.split("/")[-3]))
+    for pid in filter(str.isdigit, _names(proc)):
+        for number in _names(f"{proc}/{pid}/fd"):
+            target = _target(f"{proc}/{pid}/fd/{number}")
+            if target.startswith("/dev/nvidia"):
+                found.setdefault(target, set()).add(int(pid))
     return found
 
 
@@ -66,7 +67,7 @@ def modules(proc: str = "/proc") -> list[str]:
 
 def nvswitch(proc: str = "/proc") -> bool:
     """Whether this machine's cards are joined by NVSwitches (the driver lists them)."""
-    return bool(glob.glob(f"{proc}/driver/nvidia-nvswitch/devices/*"))
+    return bool(_names(f"{proc}/driver/nvidia-nvswitch/devices"))
 
 
 def _device(gpu: Gpu, proc: str) -> str | None:
@@ -75,6 +76,13 @@ def _device(gpu: Gpu, proc: str) -> str | None:
         r"^Device Minor:\s*(\d+)", _read(f"{proc}/driver/nvidia/gpus/{gpu.pci_bus_id}/information"), re.MULTILINE
     )
     return f"/dev/nvidia{match.group(1)}" if match else None
+
+
+def _names(folder: str) -> list[str]:
+    """What is in a folder, nothing where it is not there or may not be seen."""
+    with contextlib.suppress(OSError):
+        return os.listdir(folder)
+    return []
 
 
 def _target(path: str) -> str:

@@ -119,7 +119,7 @@ def _parse_protected(name: str, gpus: t.Sequence[Gpu]) -> Protected:
 
 def clean_profile(value: t.Any) -> str:
     """Return a profile's name as this collection compares it: lower case, without the word MIG that nvidia-smi prints."""
-    return re.sub(r"^mig\s+", "", str(value).strip().lower())
+    return str(value).strip().lower().removeprefix("mig ").lstrip()
 
 
 def nearest(name: str, names: t.Sequence[str]) -> str:
@@ -239,6 +239,6 @@ def _parse_switch(value: t.Any, option: str) -> bool:
 
 def _parse_number(value: t.Any, option: str, least: int, most: int) -> int:
     text = str(value).strip()
-    if not re.match(r"^[0-9]{1,9}$", text) or not least <= int(text) <= most:
+    if not (text.isascii() and text.isdigit() and len(text) < 10 and least <= int(text) <= most):
         raise BadOption(option, value, f"is no whole number from {least} to {most}")
     return int(text)

@@ -9,7 +9,6 @@ import typing as t
 from .._command import Commands
 from .._convergence.steps import Step
 from .._driver.interface import PENDING, MigDriver
-from .._driver.reset import reset
 from .._errors import ChangePending, DoesNotFit, InUse, NotReadBack, NotSupported, SharingError
 from .._gpu import Gpu
 from . import holders
@@ -119,6 +118,8 @@ class Modes:
 
     def _reset(self, gpus: t.Sequence[Gpu]) -> list[Gpu]:
         """Reset cards and put their persistence mode back, also where that failed. Returns all that were reset together."""
+        from .._driver.reset import reset  # loads what runs nvidia-smi, which nothing else may need
+
         together = [*gpus, *self._peers(gpus)]
         self._driver.close()  # a client of the driver stands in a reset's way, and so would this process
         trouble = None
