@@ -8,7 +8,12 @@ import typing as t
 
 
 class SharingError(Exception):
-    """Base of all errors: ``message`` says what was wanted, what stands in the way and what to do; ``details`` go into the result."""
+    """Base of all errors: ``message`` says what was wanted, what stands in the way and what to do; ``details`` go into the result.
+
+    ``certain`` is set where a driver refused, so that what was asked of it was surely not done.
+    """
+
+    certain = False
 
     def __init__(self, message: str, **details: t.Any) -> None:
         super().__init__(message)

@@ -110,7 +110,7 @@ def main() -> None:
         with contextlib.closing(open_driver(backend, Commands(execute, lambda name: program, 60))) as driver:
             result = {"answer": answer(driver, call, arguments)}
     except SharingError as exc:
-        result = {"error": type(exc).__name__, "message": exc.message}
+        result = {"error": type(exc).__name__, "message": exc.message, "certain": exc.certain}
     print(json.dumps(result))
 
 

@@ -137,7 +137,9 @@ def test_refusals(ask: Ask, machine: MockedMachine, job: int) -> None:
     instance = str(asker("nvml")(machine, "create", "0", "3g.20gb", "4")["answer"])
     asker("nvml")(machine, "create-part", "0", instance, "3g.20gb")
     machine.mock_driver("process", "add", machine.nvml(FIRST_DEVICE), job)
-    refused(ask(machine, "create", "0", "1g.5gb", "4"), "CommandFailed", "create GPU instance 1g.5gb at 4:1 on")
+    no_room = ask(machine, "create", "0", "1g.5gb", "4")
+    refused(no_room, "CommandFailed", "create GPU instance 1g.5gb at 4:1 on")
+    assert no_room["certain"], "somebody else's instance there is not taken for ours"
     refused(ask(machine, "create-part", "0", instance, "1c.3g.20gb"), "CommandFailed", "create compute instance")
     refused(
         ask(machine, "destroy", "0", instance, "0"), "InUse", f"destroy compute instance 0 in GPU instance {instance}"
@@ -145,6 +147,8 @@ def test_refusals(ask: Ask, machine: MockedMachine, job: int) -> None:
     refused(ask(machine, "destroy", "0", "9"), "CommandFailed", "GPU instance 9 of")
     refused(ask(machine, "destroy", "0", instance, "5"), "CommandFailed", "destroy compute instance 5")
     refused(ask(machine, "mig-mode", "0", "off"), "InUse", "disable MIG mode of")
+    machine.mock_driver("fault", "nvmlDeviceCreateGpuInstanceWithPlacement", "UNKNOWN")
+    assert not ask(machine, "create", "0", "1g.5gb", "0")["certain"], "it may have been made nevertheless"
 
 
 MODE = ("nvmlDeviceSetMigMode", ("mig-mode", "0", "on"), "enable MIG mode of")

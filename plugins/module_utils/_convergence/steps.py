@@ -14,7 +14,8 @@ _TOLD = ("done", "undone", "not_undone")
 class Step(t.NamedTuple):
     """Something to do, in a person's words, and how to take it back (None: it cannot be). Without text it is not told.
 
-    ``do`` may return what it did in other words. ``settle`` takes back what it may have done although it failed.
+    ``do`` may return what it did in other words. ``settle`` takes back what it may have done although it failed; a driver that refused
+    has surely done nothing.
     """
 
     text: str
@@ -45,7 +46,7 @@ def carry_out(steps: t.Sequence[Step]) -> list[str]:
 def _take_back(done: t.Sequence[Step], told: list[str], failed: Step, error: SharingError) -> None:
     undone: list[str] = []
     left: list[str] = []
-    if failed.settle:
+    if failed.settle and not error.certain:
         try:
             failed.settle()
         except (SharingError, OSError) as exc:

@@ -14,6 +14,15 @@ from .interface import refusal
 LOST = re.compile(r"GPU is lost|GPU requires reset|Unable to determine the device handle", re.IGNORECASE)
 # What a command by UUID or address ends with before it does anything, when some GPU is lost (535, 550).
 _SOME_LOST = re.compile(r"^(Problem with GPU \d+|Unable to determine the device handle)")
+# NVML's words for a refusal that leaves all as it was.
+_REFUSED = (
+    "Invalid Argument",
+    "Not Supported",
+    "Insufficient Permissions",
+    "Not Found",
+    "In use by another client",
+    "Insufficient Resources",
+)
 _NO_DRIVER = re.compile(r"communicate with the NVIDIA driver|couldn't find libnvidia-ml|Failed to initialize NVML")
 
 
@@ -65,10 +74,12 @@ def failed(action: str, answer: Answer) -> SharingError:
     kind = next((kind for text, kind in kinds if text in answer.text), CommandFailed)
     if LOST.search(answer.text):
         kind = GpuLost
-    return refusal(
+    error = refusal(
         kind,
         f"Cannot {action}: nvidia-smi says: {answer.text or 'nothing'} (exit status {answer.rc})",
         rc=answer.rc,
         stdout=answer.out,
         stderr=answer.err,
     )
+    error.certain = any(words in answer.text for words in _REFUSED)
+    return error

@@ -20,6 +20,8 @@ T = t.TypeVar("T")
 NO_SUCH_FUNCTION = (3, 13)  # not supported, function not found: this GPU or this driver has no such thing
 # not supported, size, function not found, argument version, deprecated, unknown: the value is unknown
 _UNREADABLE = (3, 7, 13, 25, 26, 999)
+# invalid argument, not supported, no permission, not found, in use, insufficient resources: nothing was done
+_REFUSED = (2, 3, 4, 6, 19, 23)
 _LOST = (15, 16, 28)  # lost, reset required, in bad state
 
 
@@ -29,7 +31,9 @@ def call(action: str, function: t.Callable[[], T]) -> T:
         return function()
     except pynvml.NVMLError as exc:
         number = code(exc)
-        raise refusal(kind(number), f"Cannot {action}: {exc}", nvml_code=number) from exc
+        error = refusal(kind(number), f"Cannot {action}: {exc}", nvml_code=number)
+        error.certain = number in _REFUSED
+        raise error from exc
 
 
 def kind(number: int) -> type[SharingError]:

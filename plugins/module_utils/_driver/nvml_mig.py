@@ -8,7 +8,7 @@ import ctypes
 import functools
 import typing as t
 
-from .._errors import CommandFailed, NotSupported
+from .._errors import CommandFailed, NotSupported, SharingError
 from .._gpu import Gpu, Mig
 from .._instance import ComputeInstance, ComputeProfile, GpuInstance, Placement, Profile
 from .interface import PENDING, refusal
@@ -129,7 +129,7 @@ class NvmlMig:
             action,
             lambda: pynvml.nvmlDeviceCreateGpuInstanceWithPlacement(self._handle(gpu), profile.id, ctypes.byref(place)),
         )
-        number = int(call("read the new GPU instance", lambda: pynvml.nvmlGpuInstanceGetInfo(created)).id)
+        number = _id_of(f"read the new GPU instance of {gpu.label}", pynvml.nvmlGpuInstanceGetInfo, created)
         self._created[gpu.uuid, number] = created
         return number
 
@@ -154,7 +154,7 @@ class NvmlMig:
             reference = ctypes.byref(place)
             create = pynvml.nvmlGpuInstanceCreateComputeInstanceWithPlacement
             created = call(f"{action} at {placement.start}", lambda: create(parent, profile.id, reference))
-        return int(call("read the new compute instance", lambda: pynvml.nvmlComputeInstanceGetInfo_v2(created)).id)
+        return _id_of(f"read the new compute instance of {gpu.label}", pynvml.nvmlComputeInstanceGetInfo_v2, created)
 
     def destroy_compute_instance(self, gpu: Gpu, instance: int, compute_instance: int) -> None:
         """See Driver."""
@@ -170,6 +170,15 @@ class NvmlMig:
             return self._created[gpu.uuid, instance]
         action = f"find GPU instance {instance} of {gpu.label}"
         return call(action, lambda: pynvml.nvmlDeviceGetGpuInstanceById(self._handle(gpu), instance))
+
+
+def _id_of(action: str, read: t.Callable[[t.Any], t.Any], created: t.Any) -> int:
+    """Return the id of what was just made; where that cannot be read, it is there nevertheless."""
+    try:
+        return int(call(action, lambda: read(created)).id)
+    except SharingError as exc:
+        exc.certain = False
+        raise
 
 
 def read_mode(handle: t.Any) -> Mig:

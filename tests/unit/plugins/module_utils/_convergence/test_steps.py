@@ -112,3 +112,29 @@ def test_a_step_without_text_is_done_and_taken_back_and_not_told(diary: Diary) -
     assert diary.lines == ["set", "", "start", "undo ", "undo set"]
     assert failure.value.message == "It is in use. Taken back: set"
     assert failure.value.details == {"done": ["set"], "undone": ["set"], "not_undone": []}
+
+
+@pytest.mark.parametrize("certain", [True, False])
+def test_what_a_failed_step_may_have_done_is_settled_unless_it_was_refused(diary: Diary, certain: bool) -> None:
+    error = CommandFailed("It did not end.")
+    error.certain = certain
+    failing = diary.step("make", error)._replace(settle=lambda: diary.lines.append("settle"))
+    with pytest.raises(CommandFailed):
+        carry_out([diary.step("set"), failing])
+    assert diary.lines == ["set", "make", *(["settle"] if not certain else []), "undo set"]
+
+
+def test_what_cannot_be_settled_is_told(diary: Diary) -> None:
+    def settle() -> None:
+        raise CommandFailed("the card does not answer")
+
+    with pytest.raises(CommandFailed) as failure:
+        carry_out([diary.step("make", CommandFailed("It did not end."))._replace(settle=settle)])
+    assert failure.value.details["not_undone"] == ["make (it may have been done: the card does not answer)"]
+
+
+def test_a_step_may_say_in_other_words_what_it_did(diary: Diary) -> None:
+    assert carry_out([diary.step("set"), Step("reset", lambda: []), Step("", lambda: ["reset GPU 0"])]) == [
+        "set",
+        "reset GPU 0",
+    ]
