@@ -71,3 +71,8 @@ class GpuInstance(t.NamedTuple):
     def processes(self) -> tuple[int, ...]:
         """Every process in it."""
         return tuple(sorted({pid for instance in self.compute_instances for pid in instance.processes}))
+
+
+def compute_name(name: str, profile: str) -> str:
+    """Return a compute instance's name in a GPU instance; drivers of the 470 series call the one that fills 1g.5gb+me 1g.5gb."""
+    return profile if profile.startswith(f"{name}+") else name

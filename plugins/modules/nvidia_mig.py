@@ -96,7 +96,8 @@ options:
   layout_file:
     description:
       - File in which the layouts are written down as RV(layouts) tells them, for the program that brings them back at boot (role P(gpuops.sharing.mig#role)).
-      - Entries of other GPUs in it stay as they are. A GPU whose MIG mode is off has none, and a file without entries is removed.
+      - Entries of other GPUs in it stay as they are, unless every GPU of the host answers and there is no such one any more. A warning names these.
+      - A GPU whose MIG mode is off has no entry, and a file without entries is removed.
     type: path
 notes:
   - Refused are GPUs that a whole-card MPS control daemon serves, and GPUs in another compute mode than the default one, unless MIG mode is to be switched off.

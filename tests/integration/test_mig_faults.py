@@ -235,3 +235,9 @@ def test_not_root(either_way: Start) -> None:
     assert "become: true" in refused.message
     assert machine.mode() == (False, False)
     assert machine.mig({"gpus": [0]}, check=True, environment=stranger).changed, "to look and plan needs no root"
+
+
+@pytest.mark.parametrize("code", ["UNKNOWN", "TIMEOUT"])
+def test_letting_go_of_the_driver_fails(mig_machine: MigMachine, code: str) -> None:
+    mig_machine.mock_driver("fault", "nvmlShutdown", code)
+    assert mig_machine.cut("1g.5gb").changed

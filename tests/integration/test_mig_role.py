@@ -194,6 +194,16 @@ def test_boot_tells_each_card_at_once(mig_machine: MigMachine, boot: Path) -> No
         assert process.stdout.read().decode() == f"{UUIDS[0]}: as written down\n"
 
 
+def test_boot_with_one_entry_for_several_cards(mig_machine: MigMachine, boot: Path) -> None:
+    (entry, _other) = mig_machine.cut("3g.20gb", gpu="all")["layouts"]
+    mig_machine.mock_driver("reboot")
+    mig_machine.mock_driver("lose", "0")
+    status, output = bring_back(mig_machine, boot, {"layouts": [{**entry, "gpus": list(UUIDS)}]})
+    assert status == 1
+    assert f"{UUIDS[1]}: as written down" in output
+    assert [one.profile for one in mig_machine.instances(1)] == ["3g.20gb"]
+
+
 def test_boot_destroys_nothing(mig_machine: MigMachine, boot: Path) -> None:
     saved = {"layouts": mig_machine.cut("7g.40gb")["layouts"]}
     mig_machine.cut("1g.5gb", purge=True)

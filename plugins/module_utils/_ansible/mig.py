@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 import typing as t
 
@@ -15,7 +16,7 @@ from .._convergence import init_system
 from .._convergence.lock import host_lock
 from .._convergence.steps import tell
 from .._driver.choice import open_driver
-from .._errors import SharingError
+from .._errors import BadOption, SharingError
 from .._instance import GpuInstance, Profile
 from .._mig import export, layout, picture, planner, saved
 from .._mig.observation import Reading
@@ -60,25 +61,30 @@ def main() -> None:
 def _body(module: AnsibleModule, commands: Commands) -> dict[str, t.Any]:
     params = module.params
     layouts = layout.parse(params["layouts"])
+    file = params["layout_file"]
+    if file and not os.path.isabs(file):
+        raise BadOption("layout_file", file, "is no absolute path")
     lock = contextlib.nullcontext() if module.check_mode else host_lock(params["state_directory"], commands.timeout)
     with lock, contextlib.closing(open_driver(params["backend"], commands)) as driver:
         machine = driver.gpus()
         protect = tuple(layout.protect(params["protect"], machine))
         host = Host(driver, commands, Options(params["purge"], params["allow_reset"], protect))
-        written = saved.read(params["layout_file"]) if params["layout_file"] else []
+        written = saved.read(file) if file else []
         before = host.read(layout.choose(layouts, machine))
         plans = host.plan(before)
         steps = [step.text for step in host.steps(before, plans) if step.text]
         if steps and not module.check_mode:
+            if file:
+                saved.prepare(file)
             after, steps = _change(host, before, plans)
         else:
             after = before
         planned = [_End(reading, plans[str(reading.gpu.uuid)], reading.layout.enabled) for reading in before]
         ends = planned if module.check_mode else list(map(_now, after))
         told = [export.layout(end.reading.gpu, end.on, end.plan) for end in ends]
-        kept = saved.merge(written, told, [reading.gpu for reading in before]) if params["layout_file"] else []
+        kept = saved.merge(written, told, [reading.gpu for reading in before], machine) if file else []
         if kept != written:
-            steps = _write(params["layout_file"], kept, steps, module.check_mode)
+            steps = _write(file, kept, steps, module.check_mode)
         backend = driver.backend
     return {
         "changed": bool(steps),
@@ -92,7 +98,11 @@ def _body(module: AnsibleModule, commands: Commands) -> dict[str, t.Any]:
         "service": init_system.choose("auto"),
         "reset_required": False,
         "reboot_required": False,
-        "warnings": layout.left_out(layouts, machine),
+        "warnings": layout.left_out(layouts, machine)
+        + [
+            f"{file} has no entry of {name} any more: there is no such GPU on this host"
+            for name in saved.gone(written, machine)
+        ],
     }
 
 

@@ -14,14 +14,14 @@ _TOLD = ("done", "undone", "not_undone")
 class Step(t.NamedTuple):
     """Something to do, in a person's words, and how to take it back (None: it cannot be). Without text it is not told.
 
-    ``do`` may return what it did in other words. ``settle`` takes back what it may have done although it failed; a driver that refused
-    has surely done nothing.
+    ``do`` may return what it did in other words. ``settle`` takes back what it may have done although it failed, and returns whether there
+    was anything; a driver that refused has surely done nothing.
     """
 
     text: str
     do: t.Callable[[], list[str] | None]
-    undo: t.Callable[[], None] | None = None
-    settle: t.Callable[[], None] | None = None
+    undo: t.Callable[[], object] | None = None
+    settle: t.Callable[[], bool] | None = None
 
 
 def carry_out(steps: t.Sequence[Step]) -> list[str]:
@@ -34,8 +34,8 @@ def carry_out(steps: t.Sequence[Step]) -> list[str]:
     for step in steps:
         try:
             words = step.do()
-        except (SharingError, OSError) as exc:
-            error = exc if isinstance(exc, SharingError) else CommandFailed(f"Cannot {step.text}: {exc}")
+        except Exception as exc:  # also what nobody thought of leaves a host with half of the steps done
+            error = exc if isinstance(exc, SharingError) else CommandFailed(f"Cannot {step.text}: {_say(exc)}")
             _take_back(done, told, step, error)
             raise error from exc
         done.append(step)
@@ -43,23 +43,38 @@ def carry_out(steps: t.Sequence[Step]) -> list[str]:
     return told
 
 
-def _take_back(done: t.Sequence[Step], told: list[str], failed: Step, error: SharingError) -> None:
+def take_back(steps: t.Sequence[Step]) -> None:
+    """Undo steps that were carried out. Raises CommandFailed with those that could not be."""
+    left = _undo(steps)[1]
+    if left:
+        raise CommandFailed("; ".join(left))
+
+
+def _undo(steps: t.Sequence[Step]) -> tuple[list[str], list[str]]:
     undone: list[str] = []
     left: list[str] = []
-    if failed.settle and not error.certain:
-        try:
-            failed.settle()
-        except (SharingError, OSError) as exc:
-            left.append(f"{failed.text} (it may have been done: {exc})")
-    for step in reversed(done):
+    for step in reversed(steps):
         if step.undo is None:
             left.append(step.text)
             continue
         try:
             step.undo()
             undone.append(step.text)
-        except (SharingError, OSError) as exc:
-            left.append(f"{step.text} (taking it back failed: {exc})")
+        except Exception as exc:
+            left.append(f"{step.text} (taking it back failed: {_say(exc)})")
+    return undone, left
+
+
+def _take_back(done: t.Sequence[Step], told: list[str], failed: Step, error: SharingError) -> None:
+    settled: list[str] = []
+    unsettled: list[str] = []
+    if failed.settle and not error.certain:
+        try:
+            settled = [failed.text] if failed.settle() else []
+        except Exception as exc:
+            unsettled = [f"{failed.text} (it may have been done: {_say(exc)})"]
+    undone, left = _undo(done)
+    undone, left = settled + undone, unsettled + left
     message = error.message.removesuffix(tell("", error.details))
     inner = {key: error.details.get(key, []) for key in _TOLD}
     error.details.update(
@@ -68,6 +83,10 @@ def _take_back(done: t.Sequence[Step], told: list[str], failed: Step, error: Sha
         not_undone=inner["not_undone"] + [text for text in left if text],
     )
     error.message = tell(message, error.details)
+
+
+def _say(exc: Exception) -> str:
+    return str(exc) if isinstance(exc, (SharingError, OSError)) else f"{type(exc).__name__}: {exc}"
 
 
 def tell(message: str, details: t.Mapping[str, t.Any]) -> str:

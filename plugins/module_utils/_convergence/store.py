@@ -48,6 +48,19 @@ def write_text(path: str, content: str, mode: int = 0o644) -> None:
         ) from exc
 
 
+def probe(directory: str) -> None:
+    """Raises StateUnreadable where no file can be put into a directory, which is made if it is not there."""
+    try:
+        os.makedirs(directory, mode=0o755, exist_ok=True)
+        handle, path = tempfile.mkstemp(prefix=".", dir=directory)
+        os.close(handle)
+        os.unlink(path)
+    except OSError as exc:
+        raise StateUnreadable(
+            f"Cannot write into {directory}: {exc.strerror}; run as root (become: true), or choose a directory of your own"
+        ) from exc
+
+
 def _sync_directory(directory: str) -> None:
     handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:

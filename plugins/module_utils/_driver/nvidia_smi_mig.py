@@ -10,7 +10,7 @@ import typing as t
 from .._command import Answer
 from .._errors import CommandFailed, NotSupported
 from .._gpu import Gpu, Mig
-from .._instance import ComputeInstance, ComputeProfile, GpuInstance, Placement, Profile
+from .._instance import ComputeInstance, ComputeProfile, GpuInstance, Placement, Profile, compute_name
 from .nvidia_smi_call import LOST, Ask, failed
 
 _NONE = re.compile(r"No (GPU|compute) instances found|No MIG-(enabled|supported) devices found", re.IGNORECASE)
@@ -84,7 +84,7 @@ class NvidiaSmiMig:
             return ()
         compute = self._ask("mig", *index, "-lci")
         detail = self._ask(*index, "-q", "-x")
-        devices = self._ask("-L")  # cannot be asked of one GPU, and ends at the first that is lost
+        devices = self._ask("-L")  # cannot be asked of one GPU
         for answer in (listed, detail, *([] if LOST.search(devices.text) else [devices])):
             if answer.rc != 0:
                 raise failed(f"list the MIG instances of {gpu.label}", answer)
@@ -94,6 +94,8 @@ class NvidiaSmiMig:
         # One without compute instances may have gone between the questions.
         if not all(one.compute_instances for one in found) and self._ask("mig", *index, "-lgi").out != listed.out:
             raise CommandFailed(f"The MIG instances of {gpu.label} changed while they were listed")
+        if not all(part.uuid for one in found for part in one.compute_instances):
+            raise CommandFailed(f"Cannot find the MIG devices of {gpu.label}: nvidia-smi says: {devices.text}")
         return found
 
     def compute_profiles(self, gpu: Gpu, instance: int) -> tuple[ComputeProfile, ...]:
@@ -220,7 +222,10 @@ def parse_instances(listed: str, compute: str, detail: str, uuids: t.Mapping[int
             int(number),
             name,
             Placement(int(start), int(size)),
-            tuple(sorted(parts.get(int(number), []), key=lambda part: part.id)),
+            tuple(
+                part._replace(profile=compute_name(part.profile, name))
+                for part in sorted(parts.get(int(number), []), key=lambda part: part.id)
+            ),
         )
         for name, _profile, number, start, size in _GPU_INSTANCE.findall(listed)
     ]

@@ -7,6 +7,7 @@ A call into NVML cannot be bounded from inside the process: where a driver hangs
 
 from __future__ import annotations
 
+import contextlib
 import typing as t
 
 from .._errors import DriverAbsent
@@ -43,7 +44,8 @@ class NvmlDriver(NvmlMig, MigDriver):
             raise DriverAbsent(f"No usable NVIDIA driver: {reason}", reason=reason) from exc
 
     def close(self) -> None:
-        pynvml.nvmlShutdown()
+        with contextlib.suppress(pynvml.NVMLError):  # the work is done
+            pynvml.nvmlShutdown()
 
     def system(self) -> System:
         cuda = optional(pynvml.nvmlSystemGetCudaDriverVersion_v2)

@@ -10,7 +10,7 @@ import typing as t
 
 from .._errors import CommandFailed, NotSupported, SharingError
 from .._gpu import Gpu, Mig
-from .._instance import ComputeInstance, ComputeProfile, GpuInstance, Placement, Profile
+from .._instance import ComputeInstance, ComputeProfile, GpuInstance, Placement, Profile, compute_name
 from .interface import PENDING, refusal
 from .nvml_call import NO_SUCH_FUNCTION, call, code, kind, optional, pynvml
 
@@ -109,7 +109,8 @@ class NvmlMig:
                 pynvml.NVML_COMPUTE_INSTANCE_PROFILE_COUNT,
             )
             self._compute_profiles[key] = tuple(
-                ComputeProfile(info.id, _name(info.name), info.sliceCount, info.instanceCount) for info in infos
+                ComputeProfile(info.id, compute_name(_name(info.name), profile), info.sliceCount, info.instanceCount)
+                for info in infos
             )
         return self._compute_profiles[key]
 
@@ -231,10 +232,13 @@ def _placements(handle: t.Any, profile: int, gpu: Gpu) -> tuple[Placement, ...]:
 
 
 def _compute_placements(parent: t.Any, profile: ComputeProfile, gpu: Gpu) -> tuple[Placement, ...]:
+    read = getattr(pynvml, "nvmlGpuInstanceGetComputeInstancePossiblePlacements", None)
+    if read is None:  # nvidia-ml-py before 11.525
+        return ()
     count = ctypes.c_uint(_MOST_PLACEMENTS)
     places = (pynvml.c_nvmlComputeInstancePlacement_t * count.value)()
     try:
-        pynvml.nvmlGpuInstanceGetComputeInstancePossiblePlacements(parent, profile.id, places, ctypes.byref(count))
+        read(parent, profile.id, places, ctypes.byref(count))
     except pynvml.NVMLError as exc:
         if code(exc) in NO_SUCH_FUNCTION:
             return ()

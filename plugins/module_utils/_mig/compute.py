@@ -11,7 +11,7 @@ import typing as t
 from collections import Counter
 
 from .._errors import BadOption, DoesNotFit
-from .._instance import ComputeInstance, ComputeProfile, GpuInstance, Placement, Profile
+from .._instance import ComputeInstance, ComputeProfile, GpuInstance, Placement, Profile, compute_name
 from . import search
 from .layout import InstanceWish, nearest
 from .search import Cost, Kind
@@ -113,6 +113,11 @@ def show(share: Share) -> str:
     return share.name if share.start == ANYWHERE else f"{share.name}:{share.start}"
 
 
+def known_as(offered: Offered, profile: str) -> tuple[ComputeProfile, ...]:
+    """Return the kinds of compute instances of a GPU instance by the names that layouts give them."""
+    return tuple(kind._replace(name=compute_name(kind.name, profile)) for kind in offered)
+
+
 def default(layout: Shares, profile: Profile) -> Shares:
     """Return the compute instances to make in a new GPU instance."""
     return layout or (Share(profile.name),)
@@ -130,8 +135,12 @@ def repair(instance: GpuInstance, layout: Shares, profile: Profile, rules: Rules
         return None
     kept = {(name, start) for name, starts in found.items() for start in starts}
     have = {(one.profile, one.placement.start) for one in there}
-    # One that fills the GPU instance needs no start.
-    create = [Share(name, ANYWHERE if name == profile.name else start) for name, start in kept - have]
+    # One that fills the GPU instance needs no start, and to a driver that knows no places only a wished one matters.
+    free = {profile.name, *(kind.name for kind in offered if not kind.placements)}
+    create = [
+        Share(name, ANYWHERE if name in free and Share(name, start) not in layout else start)
+        for name, start in kept - have
+    ]
     return Repair(
         instance,
         tuple(one for one in there if (one.profile, one.placement.start) not in kept),

@@ -31,5 +31,6 @@ def layout(gpu: Gpu, enabled: bool, plan: Plan | None) -> dict[str, t.Any]:
 def _entry(profile: str, start: int, shares: t.Sequence[compute.Share]) -> dict[str, t.Any]:
     entry: dict[str, t.Any] = {"profile": profile, "start": start}
     if shares and [share.name for share in shares] != [profile]:
-        entry["compute_instances"] = [compute.show(share) for share in shares]
+        # By place: their ids come out otherwise after a boot.
+        entry["compute_instances"] = [compute.show(share) for share in sorted(shares, key=lambda share: share.start)]
     return entry

@@ -47,16 +47,6 @@ class Cutter:
             steps += self._repair(card, repair)
         return steps
 
-    def empty(self, gpu: Gpu) -> None:
-        """Destroy all that is on a card."""
-        for instance in self._driver.instances(gpu):
-            self._remove(gpu, instance)
-
-    def _remove(self, gpu: Gpu, instance: GpuInstance) -> None:
-        for part in instance.compute_instances:
-            self._driver.destroy_compute_instance(gpu, instance.id, part.id)
-        self._driver.destroy_gpu_instance(gpu, instance.id)
-
     def _now(self, at: _Place) -> GpuInstance | None:
         """What lies at a place now, whatever an answer said."""
         found = (one for one in self._driver.instances(at.gpu) if one.placement == at.placement)
@@ -65,27 +55,30 @@ class Cutter:
     def _destroy(self, card: Card, instance: GpuInstance) -> list[Step]:
         at = _Place(card.gpu, card.profile_of(instance), instance.placement, instance)
 
-        def again() -> None:
+        def again() -> bool:
+            if self._now(at) is not None:
+                return False  # it was not destroyed
             if card.profile(instance.profile) is None:
                 raise NotSupported(f"the driver offers no profile {instance.profile} any more")
             self._make_instance(at)
-
-        def settle() -> None:
-            if self._now(at) is None:
-                again()
+            return True
 
         # The last one first, so that they come back in the old order, to their old places.
         steps = [self._destroy_part(at, part) for part in reversed(instance.compute_instances)]
         text = f"destroy GPU instance {instance.id}, {at.text}"
-        return [*steps, Step(text, lambda: self._driver.destroy_gpu_instance(at.gpu, at.id), again, settle)]
+        return [*steps, Step(text, lambda: self._driver.destroy_gpu_instance(at.gpu, at.id), again, again)]
 
     def _create(self, gpu: Gpu, creation: Creation) -> list[Step]:
         at = _Place(gpu, creation.profile, creation.placement)
 
-        def settle() -> None:
+        def settle() -> bool:
             made = self._now(at)
-            if made and not made.compute_instances:  # one that has some is somebody else's, who came first
-                self._remove(gpu, made)
+            ours = (
+                made is not None and not made.compute_instances
+            )  # one that has some is somebody else's, who came first
+            if made and ours:
+                self._driver.destroy_gpu_instance(gpu, made.id)
+            return ours
 
         step = Step(
             f"create GPU instance {at.text}",
@@ -115,51 +108,73 @@ class Cutter:
 
         def create() -> None:
             if share.name != at.profile.name and not places:
-                offered = self._compute_profiles(at)
-                places.update(enumerate(compute.place(shares, at.profile, offered)))
-            made.append(self._make_part(at, share.name, places.get(number)))
+                places.update(enumerate(compute.place(shares, at.profile, self._compute_profiles(at))))
+            made.append(self._make_part(at, share.name, places.get(number), share.start != compute.ANYWHERE))
 
         return Step(
             f"create compute instance {compute.show(share)} in {at.text}",
             create,
             lambda: self._driver.destroy_compute_instance(at.gpu, at.id, made[-1]),
-            lambda: self._settle_part(at, share.name),
+            lambda: self._settle_part(at, share.name, places.get(number)),
         )
 
-    def _settle_part(self, at: _Place, name: str) -> None:
-        """Destroy compute instances of a kind that nobody had made before."""
+    def _settle_part(self, at: _Place, name: str, place: Placement | None) -> bool:
+        """Destroy a compute instance that this task may have made; one elsewhere, or with processes, is somebody else's."""
         now = self._now(at)
-        for part in now.compute_instances if now else ():
-            if part.profile == name and part.id not in at.parts and not part.processes:
-                self._driver.destroy_compute_instance(at.gpu, at.id, part.id)
+        ours = [
+            part
+            for part in (now.compute_instances if now else ())
+            if (part.profile, part.processes) == (name, ()) and part.id not in at.parts
+            if place in (None, part.placement)
+        ]
+        for part in ours:
+            self._driver.destroy_compute_instance(at.gpu, at.id, part.id)
+        return bool(ours)
 
     def _destroy_part(self, at: _Place, part: ComputeInstance) -> Step:
         def destroy() -> None:
             self._driver.destroy_compute_instance(at.gpu, at.id, part.id)
             at.parts.discard(part.id)
 
-        def again() -> None:
-            self._make_part(at, part.profile, part.placement)
-
-        def settle() -> None:
+        def again() -> bool:
             now = self._now(at)
-            if now and part.id not in {one.id for one in now.compute_instances}:
-                again()
+            if any(
+                (one.profile, one.placement) == (part.profile, part.placement)
+                for one in (now.compute_instances if now else ())
+            ):
+                return False  # it was not destroyed
+            self._make_part(at, part.profile, part.placement, bound=True)
+            return True
 
         text = f"destroy compute instance {part.id}, {part.profile} in {at.text}"
-        return Step(text, destroy, again, settle)
+        return Step(text, destroy, again, again)
 
-    def _make_part(self, at: _Place, name: str, place: Placement | None) -> int:
+    def _make_part(self, at: _Place, name: str, place: Placement | None, bound: bool) -> int:
+        """Create a compute instance, and return its id. ``bound``: at this place and no other."""
         kind = self._kind(at, name)
         # One that fills the GPU instance has but one place, and old drivers know no places.
-        where = place if kind.placements and kind.slices < at.profile.slices else None
+        fills = kind.slices == at.profile.slices
+        where = place if kind.placements and not fills else None
         made = self._driver.create_compute_instance(at.gpu, at.id, kind, where)
         at.parts.add(made)
+        if bound and place and not fills and where is None:
+            self._refuse_elsewhere(at, made, place)
         return made
+
+    def _refuse_elsewhere(self, at: _Place, made: int, place: Placement) -> None:
+        now = self._now(at)
+        lies = next((part.placement for part in (now.compute_instances if now else ()) if part.id == made), None)
+        if lies != place:
+            self._driver.destroy_compute_instance(at.gpu, at.id, made)
+            at.parts.discard(made)
+            raise NotSupported(
+                f"This driver does not let compute instances be placed: the new one in {at.text} came to {lies.start if lies else '?'}, "
+                f"not {place.start}"
+            )
 
     def _kind(self, at: _Place, name: str) -> ComputeProfile:
         offered = self._compute_profiles(at)
-        found = next((kind for kind in offered if _means(kind, name, at.profile.name)), None)
+        found = next((kind for kind in offered if kind.name == name), None)
         if found is None:
             names = ", ".join(kind.name for kind in offered)
             raise DoesNotFit(f"A GPU instance {at.text} offers no compute instance {name}; it offers {names}")
@@ -168,11 +183,5 @@ class Cutter:
     def _compute_profiles(self, at: _Place) -> tuple[ComputeProfile, ...]:
         key = (at.gpu.uuid, at.profile.name)
         if key not in self._offered:
-            self._offered[key] = self._driver.compute_profiles(at.gpu, at.id)
+            self._offered[key] = compute.known_as(self._driver.compute_profiles(at.gpu, at.id), at.profile.name)
         return self._offered[key]
-
-
-def _means(offered: ComputeProfile, name: str, profile: str) -> bool:
-    """The one that fills a GPU instance 1g.5gb+me is called 1g.5gb by drivers of the 470 series."""
-    fills = name == profile and profile.startswith(f"{offered.name}+")
-    return offered.name == name or fills

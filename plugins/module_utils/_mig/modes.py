@@ -45,9 +45,11 @@ class Modes:
         text = f"{_verb(reading)} MIG mode of GPU {reading.gpu.index}"
         gpu = reading.gpu
 
-        def settle() -> None:
-            if self._driver.mig_mode(gpu) != reading.mig:
+        def settle() -> bool:
+            differs = self._driver.mig_mode(gpu) != reading.mig
+            if differs:
                 self._set_back(reading)
+            return differs
 
         return Step(text, lambda: self._set(gpu, reading.layout.enabled), lambda: self._set_back(reading), settle)
 

@@ -13,7 +13,7 @@ from .._errors import CommandFailed, DoesNotFit, NotSupported
 from .._gpu import Gpu, Mig
 from .._instance import GpuInstance
 from .._mps import process
-from . import holders
+from . import compute, holders
 from .card import Card
 from .layout import Layout, Protected
 
@@ -93,8 +93,10 @@ class Observer:
         # What a GPU instance can be divided into can be asked only of one that is there.
         divided = {wish.profile for wish in layout.instances or () if wish.compute}
         asked = {one.profile: one.id for one in instances if one.profile.lower() in divided}
-        compute = {name: self._driver.compute_profiles(gpu, number) for name, number in asked.items()}
-        return Card(gpu, profiles, instances, compute)
+        offered = {
+            name: compute.known_as(self._driver.compute_profiles(gpu, number), name) for name, number in asked.items()
+        }
+        return Card(gpu, profiles, instances, offered)
 
     def _protected(self, gpu: Gpu, instances: t.Sequence[GpuInstance]) -> dict[int, str]:
         reasons = {}

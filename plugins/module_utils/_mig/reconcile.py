@@ -7,7 +7,7 @@ from __future__ import annotations
 import typing as t
 
 from .._command import Commands
-from .._convergence.steps import Step, carry_out, tell
+from .._convergence.steps import Step, carry_out, take_back, tell
 from .._driver.interface import MigDriver
 from .._errors import DoesNotFit, InUse, NotReadBack, NotSupported, SharingError
 from . import planner
@@ -110,6 +110,8 @@ class Host:
     def _later(self, reading: Reading) -> Step:
         """The profiles can be read only once the mode is on."""
 
+        made: list[Step] = []
+
         def cut() -> list[str]:
             fresh = self._observer.look(reading.gpu, reading.layout)
             plan = self._plan(fresh)
@@ -117,10 +119,13 @@ class Host:
                 raise NotSupported(
                     f"The driver offers no MIG profile for {reading.gpu.label}, though its MIG mode is on"
                 )
-            return carry_out(self._cutter.steps(fresh.card, plan))
+            steps = self._cutter.steps(fresh.card, plan)
+            told = carry_out(steps)
+            made.extend(steps)
+            return told
 
         text = f"cut GPU {reading.gpu.index} (what it offers can be read only once its MIG mode is on, so the plan is made then)"
-        return Step(text, cut, lambda: self._cutter.empty(reading.gpu))
+        return Step(text, cut, lambda: take_back(made))
 
     def _verify(self, readings: t.Sequence[Reading]) -> None:
         """Compare what is there now with the wish."""

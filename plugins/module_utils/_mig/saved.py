@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import os
 import typing as t
 
 from .. import _selection
@@ -27,17 +28,39 @@ def read(path: str) -> list[Entry]:
     if not isinstance(entries, list):
         raise StateUnreadable(f"{path} has no layouts; {REMEDY}")
     try:
-        layout.parse(entries)
+        layouts = layout.parse(entries)
     except BadOption as exc:
         raise StateUnreadable(f"{path}: {exc.message}; {REMEDY}") from exc
+    if any(one.gpus == (_selection.ALL,) for one in layouts):
+        raise StateUnreadable(f"{path} has a layout for all cards, and must have one for each; {REMEDY}")
     return entries
 
 
-def merge(entries: t.Sequence[Entry], now: t.Sequence[Entry], gpus: t.Sequence[Gpu]) -> list[Entry]:
-    """Return what is to be in the file when these cards are as ``now``; entries of other cards stay, one without MIG mode has none."""
+def prepare(path: str) -> None:
+    """Raises StateUnreadable where the file cannot be written, before anything else is changed."""
+    store.probe(os.path.dirname(path))
+
+
+def gone(entries: t.Sequence[Entry], machine: t.Sequence[Gpu]) -> list[str]:
+    """Return the cards of entries that the host has no more; none is known to be gone while a card does not answer."""
+    if any(gpu.error for gpu in machine):
+        return []
+    names = [name for entry in layout.parse(entries) for name in entry.gpus]
+    return [name for name in names if _selection.find(name, machine) is None]
+
+
+def merge(
+    entries: t.Sequence[Entry], now: t.Sequence[Entry], gpus: t.Sequence[Gpu], machine: t.Sequence[Gpu]
+) -> list[Entry]:
+    """Return what is to be in the file when these cards are as ``now``.
+
+    Entries of other cards stay, unless these are gone; a card out of MIG mode has none.
+    """
+    away = gone(entries, machine)
     others = []
     for entry in entries:
-        left = [name for name in layout.parse([entry])[0].gpus if _selection.find(name, gpus) is None]
+        names = layout.parse([entry])[0].gpus
+        left = [name for name in names if name not in away and _selection.find(name, gpus) is None]
         others += [{**entry, "gpus": left}] if left else []
     return sorted([*others, *(entry for entry in now if entry["enabled"])], key=lambda entry: list(entry["gpus"]))
 

@@ -33,14 +33,14 @@ def main() -> int:
     file, state = sys.argv[1:]
     commands, failures = _standalone.commands(TIMEOUT), 0
     try:
-        wishes = layout.parse(saved.read(file))
+        wishes = [wish._replace(gpus=(name,)) for wish in layout.parse(saved.read(file)) for name in wish.gpus]
         with lock.host_lock(state, TIMEOUT), contextlib.closing(open_driver("auto", commands)) as driver:
             gpus = driver.gpus()  # once: a driver that hangs is waited for each time
             host = Host(driver, commands, Options())
             for wish in wishes:
                 try:
                     bring_back(host, gpus, wish)
-                    print(f"{', '.join(wish.gpus)}: as written down", flush=True)
+                    print(f"{wish.gpus[0]}: as written down", flush=True)
                 except SharingError as exc:  # the other cards come back all the same
                     print(exc.message, file=sys.stderr)
                     failures += 1

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.gpuops.sharing.plugins.module_utils._convergence.steps import Step, carry_out
+from ansible_collections.gpuops.sharing.plugins.module_utils._convergence.steps import Step, carry_out, take_back
 from ansible_collections.gpuops.sharing.plugins.module_utils._errors import CommandFailed, InUse, NotReadBack
 
 
@@ -118,14 +118,19 @@ def test_a_step_without_text_is_done_and_taken_back_and_not_told(diary: Diary) -
 def test_what_a_failed_step_may_have_done_is_settled_unless_it_was_refused(diary: Diary, certain: bool) -> None:
     error = CommandFailed("It did not end.")
     error.certain = certain
-    failing = diary.step("make", error)._replace(settle=lambda: diary.lines.append("settle"))
-    with pytest.raises(CommandFailed):
-        carry_out([diary.step("set"), failing])
+
+    def settle() -> bool:
+        diary.lines.append("settle")
+        return True
+
+    with pytest.raises(CommandFailed) as failure:
+        carry_out([diary.step("set"), diary.step("make", error)._replace(settle=settle)])
     assert diary.lines == ["set", "make", *(["settle"] if not certain else []), "undo set"]
+    assert failure.value.details["undone"] == [*(["make"] if not certain else []), "set"]
 
 
 def test_what_cannot_be_settled_is_told(diary: Diary) -> None:
-    def settle() -> None:
+    def settle() -> bool:
         raise CommandFailed("the card does not answer")
 
     with pytest.raises(CommandFailed) as failure:
@@ -138,3 +143,17 @@ def test_a_step_may_say_in_other_words_what_it_did(diary: Diary) -> None:
         "set",
         "reset GPU 0",
     ]
+
+
+def test_what_nobody_thought_of_is_taken_back_too(diary: Diary) -> None:
+    with pytest.raises(CommandFailed) as failure:
+        carry_out([diary.step("set"), diary.step("make", AttributeError("no such function"))])
+    assert failure.value.message == "Cannot make: AttributeError: no such function. Taken back: set"
+
+
+def test_steps_that_were_carried_out_are_taken_back_later(diary: Diary) -> None:
+    steps = [diary.step("set"), diary.step("copy", undo_failure=InUse("It is in use.")), diary.step("link")]
+    carry_out(steps)
+    with pytest.raises(CommandFailed, match=r"^copy \(taking it back failed: It is in use.\)$"):
+        take_back(steps)
+    assert diary.lines[3:] == ["undo link", "undo copy", "undo set"]

@@ -99,8 +99,15 @@ def test_instances_beside_a_lost_gpu() -> None:
     after = Answer(15, DEVICES.partition("GPU 1")[0] + LOST, "")
     assert driver(lgi=INSTANCES, lci=COMPUTE, detail=DETAIL, devices=after).instances(A100) == THERE
     before = Answer(15, LOST, "")
-    found = driver(lgi=INSTANCES, lci=COMPUTE, detail=DETAIL, devices=before).instances(A100)
-    assert {part.uuid for instance in found for part in instance.compute_instances} == {None}
+    # Without a UUID nobody could tell whether an MPS daemon serves it.
+    with pytest.raises(_errors.CommandFailed, match="Cannot find the MIG devices of GPU 0"):
+        driver(lgi=INSTANCES, lci=COMPUTE, detail=DETAIL, devices=before).instances(A100)
+
+
+def test_drivers_that_call_the_compute_instance_without_its_suffix() -> None:
+    listed = INSTANCES.replace("1g.5gb   ", "1g.5gb+me")
+    found = driver(lgi=listed, lci=COMPUTE, detail=DETAIL, devices=DEVICES).instances(A100)
+    assert {part.profile for one in found if one.id == 13 for part in one.compute_instances} == {"1g.5gb+me"}
 
 
 def test_a_gpu_instance_that_goes_between_the_questions() -> None:

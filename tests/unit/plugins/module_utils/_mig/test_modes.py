@@ -261,4 +261,4 @@ def test_a_mode_that_was_set_although_the_call_failed() -> None:
     with pytest.raises(_errors.CommandTimeout) as failure:
         Task(driver, cut("7g.40gb")).run()
     assert driver.journal == ["mode 0 on", "mode 0 off"]
-    assert failure.value.details == {"done": [], "undone": [], "not_undone": []}
+    assert failure.value.details == {"done": [], "undone": ["enable MIG mode of GPU 0"], "not_undone": []}

@@ -7,7 +7,12 @@ from __future__ import annotations
 import pytest
 from ansible_collections.gpuops.sharing.plugins.module_utils import _errors
 from ansible_collections.gpuops.sharing.plugins.module_utils._gpu import Gpu, Mig, Process
-from ansible_collections.gpuops.sharing.plugins.module_utils._instance import ComputeInstance, ComputeProfile, Placement
+from ansible_collections.gpuops.sharing.plugins.module_utils._instance import (
+    ComputeInstance,
+    ComputeProfile,
+    Placement,
+    Profile,
+)
 from ansible_collections.gpuops.sharing.plugins.module_utils._mig import observation
 from ansible_collections.gpuops.sharing.plugins.module_utils._mps.process import Found
 from ansible_collections.gpuops.sharing.tests.unit.plugins.module_utils._mig import machines
@@ -190,16 +195,122 @@ def test_somebody_else_changes_the_card_meanwhile() -> None:
     assert reads in failure.value.message
 
 
+class Old(FakeMigDriver):
+    """As drivers of the 470 series: other names, and compute instances go where the driver wants them."""
+
+    first = 0
+
+    def compute_profiles(self, gpu: Gpu, instance: int) -> tuple[ComputeProfile, ...]:
+        profile = self.there[gpu.uuid][instance].profile
+        kinds = super().compute_profiles(gpu, instance)
+        short = profile.removesuffix("+me")
+        return tuple(one._replace(placements=(), name=short if one.name == profile else one.name) for one in kinds)
+
+    def create_compute_instance(
+        self, gpu: Gpu, instance: int, profile: ComputeProfile, placement: Placement | None
+    ) -> int:
+        assert placement is None
+        taken = [one.placement for one in self.there[gpu.uuid][instance].compute_instances]
+        free = (Placement(start, profile.slices) for start in range(self.first, 7))
+        place = next(one for one in free if not any(one.overlaps(other) for other in taken))
+        number = super().create_compute_instance(gpu, instance, profile, place)
+        self.journal[-1] = self.journal[-1].partition(":")[0]
+        return number
+
+
 def test_drivers_that_call_the_compute_instance_without_its_suffix() -> None:
-    """As 470 does: the compute instance that fills 1g.5gb+me is 1g.5gb."""
-
-    class Old(FakeMigDriver):
-        def compute_profiles(self, gpu: Gpu, instance: int) -> tuple[ComputeProfile, ...]:
-            return (ComputeProfile(0, "1g.5gb", 1, 1),)
-
     driver = Old([A100])
     Task(driver, cut("1g.5gb+me")).run()
-    assert driver.journal[-1] == "create 0 1/1g.5gb"
+    assert [one.profile for one in driver.instances(A100)] == ["1g.5gb+me"]
+    assert not Task(driver, cut("1g.5gb+me")).host.steps([], {})
+
+
+def parts(driver: FakeMigDriver) -> list[tuple[str, int]]:
+    (instance,) = driver.instances(A100)
+    return sorted((one.profile, one.placement.start) for one in instance.compute_instances)
+
+
+def test_drivers_that_place_compute_instances_themselves() -> None:
+    wish = {"profile": "3g.20gb", "compute_instances": "1c.3g.20gb,1c.3g.20gb"}
+    driver = Old([A100])
+    Task(driver, {"gpus": "0", "instances": [wish]}).run()
+    assert parts(driver) == [("1c.3g.20gb", 0), ("1c.3g.20gb", 1)]
+    grown = {**wish, "compute_instances": "1c.3g.20gb,1c.3g.20gb,1c.3g.20gb"}
+    Task(driver, {"gpus": "0", "instances": [grown]}).run()
+    assert len(parts(driver)) == 3
+
+
+def test_a_start_that_such_a_driver_does_not_give() -> None:
+    driver = Old([A100])
+    wish = {"profile": "3g.20gb", "compute_instances": "1c.3g.20gb:2"}
+    with pytest.raises(_errors.NotSupported, match="does not let compute instances be placed: .* came to 0, not 2"):
+        Task(driver, {"gpus": "0", "instances": [wish]}).run()
+    assert driver.instances(A100) == ()
+
+
+def test_places_that_such_a_driver_does_not_give_back() -> None:
+    driver = Old([A100._replace(mig=ON)])
+    there = machines.instance(MACHINE, ("3g.20gb", 0), 1, ["1c.3g.20gb:1", "1c.3g.20gb:2"])
+    driver.put(0, there)
+    driver.failures.add("create 0 7g.40gb@0")
+    with pytest.raises(_errors.CommandFailed) as failure:
+        Task(driver, cut("7g.40gb"), purge=True).run()
+    left = failure.value.details["not_undone"]
+    assert len(left) == 2 and all("does not let compute instances be placed" in text for text in left)
+
+
+def test_a_card_that_was_planned_late_keeps_what_others_made_meanwhile() -> None:
+    """Only what was made here is taken back."""
+
+    class Meddled(FakeMigDriver):
+        def create_gpu_instance(self, gpu: Gpu, profile: Profile, placement: Placement) -> int:
+            if gpu.index == 1:
+                self.there[A100.uuid][77] = machines.instance(MACHINE, ("1g.5gb", 0), 77)
+                raise _errors.CommandFailed("it says no")
+            return super().create_gpu_instance(gpu, profile, placement)
+
+    driver = Meddled([A100, SECOND_A100], shy=True)
+    with pytest.raises(_errors.CommandFailed) as failure:
+        Task(driver, cut("3g.20gb", gpus="0,1")).run()
+    assert [one.id for one in driver.instances(A100)] == [77]
+    assert any(text.startswith("enable MIG mode of GPU 0") for text in failure.value.details["not_undone"])
+
+
+@pytest.mark.parametrize("lies", [True, False])
+def test_a_destruction_that_did_not_happen_is_not_made_good(lies: bool) -> None:
+    class Lying(FakeMigDriver):
+        def destroy_gpu_instance(self, gpu: Gpu, instance: int) -> None:
+            if not lies:
+                super().destroy_gpu_instance(gpu, instance)
+
+    driver = Lying([A100._replace(mig=ON)])
+    before = machines.instance(MACHINE, ("3g.20gb", 0), 1)
+    driver.put(0, before)
+    driver.failures.add("create 0 7g.40gb@0")
+    with pytest.raises(_errors.CommandFailed) as failure:
+        Task(driver, cut("7g.40gb"), purge=True).run()
+    assert failure.value.details["not_undone"] == []
+    assert [(one.profile, one.placement) for one in driver.instances(A100)] == [("3g.20gb", before.placement)]
+
+
+@pytest.mark.parametrize("place", [0, 2])
+def test_a_compute_instance_of_somebody_else_is_not_settled(place: int) -> None:
+    """Ours was to be at 1; the call failed, and nobody knows what it did."""
+
+    class Raced(FakeMigDriver):
+        def create_compute_instance(
+            self, gpu: Gpu, instance: int, profile: ComputeProfile, placement: Placement | None
+        ) -> int:
+            super().create_compute_instance(gpu, instance, profile, Placement(place, 1))
+            raise _errors.CommandTimeout("it did not end")
+
+    driver = Raced([A100._replace(mig=ON)])
+    other = 2 - place
+    driver.put(0, machines.instance(MACHINE, ("3g.20gb", 0), 1, [f"1c.3g.20gb:{other}"]))
+    wish = {"profile": "3g.20gb", "compute_instances": "1c.3g.20gb:1"}
+    with pytest.raises(_errors.CommandTimeout):
+        Task(driver, {"gpus": "0", "instances": [wish]}).run()
+    assert parts(driver) == sorted([("1c.3g.20gb", place), ("1c.3g.20gb", other)])
 
 
 @pytest.mark.parametrize(
