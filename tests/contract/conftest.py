@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -14,6 +15,9 @@ import pytest
 
 from _resident import MOCK_DRIVER
 from mocked_machine import MockedMachine
+
+# A run under nohup ignores SIGHUP, and so would the daemons that tests send it to.
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.fixture(scope="session")

@@ -73,12 +73,11 @@ class Cutter:
 
         def settle() -> bool:
             made = self._now(at)
-            ours = (
-                made is not None and not made.compute_instances
-            )  # one that has some is somebody else's, who came first
-            if made and ours:
-                self._driver.destroy_gpu_instance(gpu, made.id)
-            return ours
+            # One that has compute instances is somebody else's, who came first.
+            if made is None or made.compute_instances:
+                return False
+            self._driver.destroy_gpu_instance(gpu, made.id)
+            return True
 
         step = Step(
             f"create GPU instance {at.text}",
