@@ -149,7 +149,9 @@ class _Planner:
         # What is there the driver has allowed, whatever is thought here.
         more = any(number > now[name] for name, number in counts.items())
         trouble = self.card.complaint(counts) if more else None
-        pinned = [(kind, start, masks[start]) for kind in kinds for masks in [kind.masks] for start in sorted(kind.must)]
+        pinned = [
+            (kind, start, masks[start]) for kind in kinds for masks in [kind.masks] for start in sorted(kind.must)
+        ]
         for number, (kind, start, mask) in enumerate(pinned):
             for other, beside, others in pinned[:number]:
                 if trouble is None and mask & others:
