@@ -11,7 +11,7 @@ from instances import Machine
 
 def test_host_is_as_before(machine: Machine) -> None:
     """Files with owner, mode and content, units, and cards; molecule/mig/prepare.yml draws the picture."""
-    before = machine.host.file("/root/picture-before").content_string.splitlines()
+    before = machine.host.file("/opt/picture-before").content_string.splitlines()
     now = machine.host.check_output("picture").splitlines()
     assert any("MIG" in line for line in before) and any("etc/systemd/system" in line for line in before)
     assert list(difflib.unified_diff(before, now, lineterm="", n=0)) == []
