@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import typing as t
 
+ENDED_BY_TIMEOUT = (124, 137, -9)  # timeout(1); when it has to kill, it kills itself as well
+_GRACE = 2  # seconds between SIGTERM and SIGKILL
 UNHEARD = -13  # exit status of a program that ended before it was told anything (SIGPIPE): what it said is lost
 
 
@@ -40,3 +42,8 @@ class Commands(t.NamedTuple):
     run: Run
     which: t.Callable[[str], str | None]  # path of a program, None when it is not installed
     timeout: float  # seconds for one command
+
+
+def bounded(argv: t.Sequence[str], seconds: float) -> list[str]:
+    """Return the command that ends ``argv`` with all its children when time is up."""
+    return ["timeout", "-k", str(_GRACE), f"{seconds:g}", *argv]

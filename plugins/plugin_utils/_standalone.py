@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import typing as t
 
-from ..module_utils._command import Answer, Commands
+from ..module_utils._command import ENDED_BY_TIMEOUT, Answer, Commands, bounded
 from ..module_utils._errors import CommandTimeout
 
 
@@ -23,10 +23,11 @@ def commands(timeout: float) -> Commands:
         limit: float | None = None,
     ) -> Answer:
         bound = limit or timeout
-        command = ["timeout", "-k", "2", f"{bound:g}", *argv]
         variables = {**os.environ, "LC_ALL": "C", **(environment or {})}
-        done = subprocess.run(command, input=stdin, env=variables, capture_output=True, text=True, check=False)
-        if done.returncode in (124, 137, -9):  # timeout(1); when it has to kill, it kills itself as well
+        done = subprocess.run(
+            bounded(argv, bound), input=stdin, env=variables, capture_output=True, text=True, check=False
+        )
+        if done.returncode in ENDED_BY_TIMEOUT:
             raise CommandTimeout(f"'{' '.join(argv)}' did not end within {bound:g} s")
         return Answer(done.returncode, done.stdout, done.stderr)
 

@@ -8,31 +8,21 @@ import contextlib
 import json
 import typing as t
 
-from ansible_collections.gpuops.sharing.plugins.module_utils._command import Answer, Commands
 from ansible_collections.gpuops.sharing.plugins.module_utils._driver.choice import open_driver
 from ansible_collections.gpuops.sharing.plugins.module_utils._mig import layout
 from ansible_collections.gpuops.sharing.plugins.module_utils._mig.card import Card
 from ansible_collections.gpuops.sharing.plugins.module_utils._mig.reconcile import Host, Options
+from ansible_collections.gpuops.sharing.plugins.plugin_utils import _standalone
 
 WISH = {"gpus": "all", "instances": [{"profile": "1g.5gb", "count": 7}]}
 
 
-def no_command(
-    argv: t.Sequence[str],
-    stdin: str | None = None,
-    environment: t.Mapping[str, str] | None = None,
-    limit: float | None = None,
-) -> Answer:
-    """Backend nvml runs none."""
-    raise AssertionError(argv)
-
-
 def main() -> None:
-    commands = Commands(no_command, lambda name: None, 30)
+    commands = _standalone.commands(30)
     with contextlib.closing(open_driver("nvml", commands)) as driver:
         host = Host(driver, commands, Options())
         before = host.read(layout.choose(layout.parse([WISH]), driver.gpus()))
-        after, _done = host.apply(before, host.plan(before))
+        after, _done = host.apply(before, host.steps(before, host.plan(before)))
     print(json.dumps({reading.gpu.index: table(reading.card) for reading in after}))
 
 

@@ -175,9 +175,7 @@ def test_a_program_that_is_ended_after_its_work(mig_machine: MigMachine, change:
     mig_machine.program("nvidia-smi", slow)
     failed = mig_machine.cut(*change, *(["2g.10gb"] if change else []), purge=True, timeout=2)
     assert failed["error"] == "CommandTimeout"
-    assert (
-        mig_machine.instances() == before if change else [one.profile for one in mig_machine.instances()] == ["2g.10gb"]
-    )
+    assert mig_machine.instances() == before
 
 
 @pytest.mark.parametrize(

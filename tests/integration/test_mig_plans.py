@@ -306,6 +306,5 @@ def test_compute_instances_keep_their_places(either_way: Start) -> None:
     now = machine.mig(*grown["layouts"])
     assert now.changed and sorted(part.start for part in machine.instances()[0].parts) == [0, 1]
     assert machine.cut(both, purge=True).changed
-    assert machine.places() == ["3g.20gb(1c.3g.20gb,2c.3g.20gb)@4"] or sorted(
-        (part.start, part.profile) for part in machine.instances()[0].parts
-    ) == [(0, "2c.3g.20gb"), (2, "1c.3g.20gb")]
+    parts = machine.instances()[0].parts
+    assert sorted((part.start, part.profile) for part in parts) == [(0, "2c.3g.20gb"), (2, "1c.3g.20gb")]

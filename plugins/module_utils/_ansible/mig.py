@@ -14,14 +14,14 @@ from ansible.module_utils.basic import AnsibleModule
 from .._command import Commands
 from .._convergence import init_system
 from .._convergence.lock import host_lock
-from .._convergence.steps import tell
+from .._convergence.steps import Step, tell
 from .._driver.choice import open_driver
 from .._errors import BadOption, SharingError
 from .._instance import GpuInstance, Profile
 from .._mig import export, layout, picture, planner, saved
 from .._mig.observation import Reading
 from .._mig.planner import Plan
-from .._mig.reconcile import Host, Options, Plans
+from .._mig.reconcile import Host, Options
 from . import task
 
 SPECIFICATION: dict[str, t.Any] = {
@@ -72,13 +72,12 @@ def _body(module: AnsibleModule, commands: Commands) -> dict[str, t.Any]:
         written = saved.read(file) if file else []
         before = host.read(layout.choose(layouts, machine))
         plans = host.plan(before)
-        steps = [step.text for step in host.steps(before, plans) if step.text]
-        if steps and not module.check_mode:
+        planned_steps = host.steps(before, plans)
+        after, steps = before, [step.text for step in planned_steps if step.text]
+        if planned_steps and not module.check_mode:
             if file:
                 saved.prepare(file)
-            after, steps = _change(host, before, plans)
-        else:
-            after = before
+            after, steps = _change(host, before, planned_steps)
         planned = [_End(reading, plans[str(reading.gpu.uuid)], reading.layout.enabled) for reading in before]
         ends = planned if module.check_mode else list(map(_now, after))
         told = [export.layout(end.reading.gpu, end.on, end.plan) for end in ends]
@@ -106,10 +105,10 @@ def _body(module: AnsibleModule, commands: Commands) -> dict[str, t.Any]:
     }
 
 
-def _change(host: Host, before: t.Sequence[Reading], plans: Plans) -> tuple[list[Reading], list[str]]:
-    """Apply the plans and return what is there then, and what was done; a failure tells what is there too."""
+def _change(host: Host, before: t.Sequence[Reading], planned: t.Sequence[Step]) -> tuple[list[Reading], list[str]]:
+    """Carry out what is planned and return what is there then, and what was done; a failure tells what is there too."""
     try:
-        return host.apply(before, plans)
+        return host.apply(before, planned)
     except SharingError as exc:
         for reading in before:
             with contextlib.suppress(SharingError):  # a card that does not answer any more cannot be told

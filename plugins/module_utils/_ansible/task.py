@@ -8,7 +8,7 @@ import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 
-from .._command import UNHEARD, Answer, Commands
+from .._command import ENDED_BY_TIMEOUT, UNHEARD, Answer, Commands, bounded
 from .._convergence.lock import DEFAULT_STATE
 from .._driver.choice import BACKENDS
 from .._errors import BadOption, CommandFailed, CommandTimeout, SharingError
@@ -20,9 +20,6 @@ COMMON: dict[str, t.Any] = {
     "timeout": {"type": "float", "default": 30.0},
 }
 STATE: dict[str, t.Any] = {"state_directory": {"type": "path", "default": DEFAULT_STATE}}
-
-_GRACE = 2  # seconds between SIGTERM and SIGKILL
-_ENDED_BY_TIMEOUT = (124, 137, -9)  # timeout(1); when it has to kill, it kills itself as well
 
 
 def run(specification: t.Mapping[str, t.Any], body: t.Callable[[AnsibleModule, Commands], dict[str, t.Any]]) -> None:
@@ -52,7 +49,7 @@ def commands(module: AnsibleModule) -> Commands:
         bound = seconds if limit is None else limit
         try:
             rc, out, err = module.run_command(
-                ["timeout", "-k", str(_GRACE), f"{bound:g}", *argv],
+                bounded(argv, bound),
                 data=stdin,
                 binary_data=True,
                 environ_update={"LC_ALL": "C", **(environment or {})},
@@ -63,7 +60,7 @@ def commands(module: AnsibleModule) -> Commands:
             return Answer(UNHEARD, "", "")
         except OSError as exc:
             raise CommandFailed(f"Cannot run '{' '.join(argv)}': {exc}") from exc
-        if rc in _ENDED_BY_TIMEOUT:
+        if rc in ENDED_BY_TIMEOUT:
             raise CommandTimeout(
                 f"'{' '.join(argv)}' did not end within {bound:g} s and was ended; the driver or the daemon may hang, or raise timeout",
                 cmd=list(argv),

@@ -91,9 +91,8 @@ class Host:
         off = [one for one in readings if one.switches and not one.layout.enabled]
         return steps + self._modes.steps(off, readings)
 
-    def apply(self, readings: t.Sequence[Reading], plans: Plans) -> tuple[list[Reading], list[str]]:
-        """Carry out the plans, read back and compare. Returns what is there then, and what was done."""
-        steps = self.steps(readings, plans)
+    def apply(self, readings: t.Sequence[Reading], steps: t.Sequence[Step]) -> tuple[list[Reading], list[str]]:
+        """Carry out ``steps``, read back and compare. Returns what is there then, and what was done."""
         if not steps:
             return list(readings), []
         done = carry_out(steps)

@@ -22,7 +22,7 @@ TIMEOUT = 60.0
 def bring_back(host: Host, gpus: t.Sequence[Gpu], wish: layout.Layout) -> None:
     """Make what is missing; nothing is destroyed and no card is reset."""
     before = host.read(layout.choose([wish], gpus))
-    host.apply(before, host.plan(before))
+    host.apply(before, host.steps(before, host.plan(before)))
 
 
 def main() -> int:

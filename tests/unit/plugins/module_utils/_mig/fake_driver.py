@@ -165,7 +165,7 @@ class Task:
         self.plans = self.host.plan(self.before)
 
     def run(self) -> list[Reading]:
-        after, _done = self.host.apply(self.before, self.plans)
+        after, _done = self.host.apply(self.before, self.host.steps(self.before, self.plans))
         return after
 
 
