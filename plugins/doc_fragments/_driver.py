@@ -27,7 +27,7 @@ options:
     default: 30.0
 requirements:
   - The NVIDIA driver, on the host that is managed.
-  - Python package C(nvidia-ml-py) on that host, for backend V(nvml).
+  - Python package C(nvidia-ml-py) 11.515 or newer on that host, for backend V(nvml).
   - The command C(timeout) of GNU coreutils.
 notes:
   - Indices are those of NVML and C(nvidia-smi), in order of PCI address; CUDA programs may count differently unless C(CUDA_DEVICE_ORDER=PCI_BUS_ID) is set.

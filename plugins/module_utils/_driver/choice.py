@@ -9,7 +9,7 @@ import sys
 from .._command import Commands
 from .._errors import BadOption, DriverAbsent
 from .interface import MigDriver
-from .nvml_call import HAS_PYNVML
+from .nvml_call import PYNVML_LACK
 
 BACKENDS = ("auto", "nvml", "nvidia_smi")
 
@@ -19,14 +19,14 @@ def open_driver(backend: str, commands: Commands) -> MigDriver:
 
     Raises BadOption where the named backend is not installed and DriverAbsent where there is no driver to talk to.
     """
-    if backend == "nvml" and not HAS_PYNVML:
+    if backend == "nvml" and PYNVML_LACK:
         raise BadOption(
             "backend",
             backend,
-            f"the Python package nvidia-ml-py is not installed for {sys.executable}; install it there, or use backend nvidia_smi",
+            f"the Python package nvidia-ml-py {PYNVML_LACK} for {sys.executable}; install 11.515 or newer there, or use backend nvidia_smi",
         )
     # Only the backend that serves is loaded: an import costs every task on every host some milliseconds.
-    if backend in ("auto", "nvml") and HAS_PYNVML:
+    if backend in ("auto", "nvml") and not PYNVML_LACK:
         from .nvml import NvmlDriver
 
         return NvmlDriver()

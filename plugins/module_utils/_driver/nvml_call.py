@@ -14,7 +14,15 @@ try:
 except ImportError:
     pynvml = None
 
-HAS_PYNVML = pynvml is not None
+
+def lack(binding: t.Any) -> str:
+    """Return what is wrong with the binding; older ones than 11.515 lack functions, and give bytes for text."""
+    if binding is None:
+        return "is not installed"
+    return "" if hasattr(binding, "convertStrBytes") else "is older than 11.515"
+
+
+PYNVML_LACK = lack(pynvml)
 T = t.TypeVar("T")
 
 NO_SUCH_FUNCTION = (3, 13)  # not supported, function not found: this GPU or this driver has no such thing

@@ -4,8 +4,10 @@
 
 from __future__ import annotations
 
+import types
+
 import pytest
-from ansible_collections.gpuops.sharing.plugins.module_utils._driver import choice, nvml
+from ansible_collections.gpuops.sharing.plugins.module_utils._driver import choice, nvml, nvml_call
 from ansible_collections.gpuops.sharing.plugins.module_utils._errors import BadOption, DriverAbsent
 from ansible_collections.gpuops.sharing.tests.unit.plugins.module_utils.fakes import FakeDriver, commands
 
@@ -31,7 +33,7 @@ class Nvml(FakeDriver):
     ],
 )
 def test_choice(monkeypatch: pytest.MonkeyPatch, backend: str, pynvml: bool, installed: list[str], chosen: str) -> None:
-    monkeypatch.setattr(choice, "HAS_PYNVML", pynvml)
+    monkeypatch.setattr(choice, "PYNVML_LACK", "" if pynvml else "is not installed")
     monkeypatch.setattr(nvml, "NvmlDriver", Nvml)
     assert choice.open_driver(backend, commands({}, *installed)).backend == chosen
 
@@ -51,13 +53,29 @@ def test_choice(monkeypatch: pytest.MonkeyPatch, backend: str, pynvml: bool, ins
 def test_nothing_to_choose_from(
     monkeypatch: pytest.MonkeyPatch, backend: str, kind: type[Exception], message: str
 ) -> None:
-    monkeypatch.setattr(choice, "HAS_PYNVML", False)
+    monkeypatch.setattr(choice, "PYNVML_LACK", "is not installed")
     with pytest.raises(kind) as failure:
         choice.open_driver(backend, commands({}))
     assert str(failure.value).startswith(message)
 
 
 def test_nvml_is_not_replaced_by_nvidia_smi_when_it_was_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(choice, "HAS_PYNVML", False)
-    with pytest.raises(BadOption, match="install it there, or use backend nvidia_smi"):
+    monkeypatch.setattr(choice, "PYNVML_LACK", "is not installed")
+    with pytest.raises(BadOption, match="install 11.515 or newer there, or use backend nvidia_smi"):
         choice.open_driver("nvml", commands({}, "nvidia-smi"))
+
+
+def test_a_binding_that_is_too_old_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choice, "PYNVML_LACK", nvml_call.lack(types.SimpleNamespace(nvmlInit=print)))
+    assert choice.open_driver("auto", commands({}, "nvidia-smi")).backend == "nvidia_smi"
+    with pytest.raises(
+        BadOption, match="nvidia-ml-py is older than 11.515 for .*; install 11.515 or newer there, or use backend"
+    ):
+        choice.open_driver("nvml", commands({}, "nvidia-smi"))
+
+
+@pytest.mark.parametrize(
+    ("binding", "problem"), [(None, "is not installed"), (types.SimpleNamespace(convertStrBytes=print), "")]
+)
+def test_what_is_wrong_with_a_binding(binding: object, problem: str) -> None:
+    assert nvml_call.lack(binding) == problem
